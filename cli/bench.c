@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * foliage bench: what others measured, measured again, side by side.
+ *
+ * The tasks of a suite run on as many threads as there are processors; rows are gathered when all
+ * are done, so that neither their order nor their content depends on the threads. SIGINT ends the
+ * tasks at their next chunk and prints what has been counted by then.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "base/nearest.h"
+#include "cli/cli.h"
+#include "cli/jobs.h"
+#include "cli/options.h"
+#include "cli/outfile.h"
+#include "cli/table.h"
+#include "workload/suite.h"
+
+enum { THETAS_MAX = 16, RUNS_MAX = 1000, THREADS_MAX = 1024 };
+
+struct request {
+	const char *policies, *thetas, *format, *output;
+	uint64_t runs, threads;
+	bool full, demo, no_timing, list;
+	/* Derived: */
+	enum table_format table_format;
+	double theta[THETAS_MAX];
+	struct suite_options options;
+};
+
+/* One suite at work. */
+struct bench {
+	const struct suite *suite;
+	void *state;
+	struct err *errors; /* of each task */
+};
+
+/* ---- the command line ---- */
+
+static int parse_thetas(struct request *request, struct err *err)
+{
+	char *copy = strdup(request->thetas), *rest = copy, *word;
+	int r = copy ? 0 : err_set(err, -ENOMEM, "out of memory");
+
+	while (!r && (word = strsep(&rest, ","))) {
+		if (request->options.nr_thetas == THETAS_MAX)
+			r = err_set(err, -EINVAL, "--theta: at most %d values", THETAS_MAX);
+		else
+			r = parse_real(word, "--theta",
+				       &request->theta[request->options.nr_thetas++], err);
+	}
+	free(copy);
+	return r;
+}
+
+static int check_request(struct request *request, struct err *err)
+{
+	int r = parse_choice(request->format, "--format", table_formats, err);
+
+	if (r < 0)
+		return r;
+	request->table_format = (enum table_format)r;
+	if (request->runs < 1 || request->runs > RUNS_MAX)
+		return err_set(err, -EINVAL, "--runs: must be between 1 and %d", RUNS_MAX);
+	if (request->threads > THREADS_MAX)
+		return err_set(err, -EINVAL, "--jobs: at most %d", THREADS_MAX);
+	r = request->thetas ? parse_thetas(request, err) : 0;
+	request->options.policies = request->policies;
+	request->options.thetas = request->theta;
+	request->options.full = request->full;
+	request->options.demo = request->demo;
+	request->options.timing = !request->no_timing;
+	request->options.runs = (unsigned int)request->runs;
+	return r ? r : outfile_check(request->output, err);
+}
+
+static int parse_request(int argc, char **argv, struct request *request, struct err *err)
+{
+	const struct option_spec specs[] = {
+		{"policy", 'p', OPTION_TEXT, &request->policies},
+		{"theta", 0, OPTION_TEXT, &request->thetas},
+		{"full", 0, OPTION_FLAG, &request->full},
+		{"demo", 0, OPTION_FLAG, &request->demo},
+		{"jobs", 'j', OPTION_COUNT, &request->threads},
+		{"runs", 0, OPTION_COUNT, &request->runs},
+		{"format", 0, OPTION_TEXT, &request->format},
+		{"no-timing", 0, OPTION_FLAG, &request->no_timing},
+		{"output", 'o', OPTION_TEXT, &request->output},
+		{"list", 0, OPTION_FLAG, &request->list},
+	};
+	int nr = options_parse(argc, argv, specs, ARRAY_SIZE(specs), err);
+	int r = nr < 0 ? nr : check_request(request, err);
+
+	return r ? r : nr;
+}
+
+static const struct suite *find_suite(const char *name, struct err *err)
+{
+	struct nearest nearest;
+
+	nearest_start(&nearest, name);
+	for (int i = 0; suites[i]; i++) {
+		if (!strcmp(suites[i]->name, name))
+			return suites[i];
+		nearest_try(&nearest, suites[i]->name);
+	}
+	if (nearest.best)
+		err_set(err, -ENOENT, "unknown suite '%s', did you mean '%s'?", name, nearest.best);
+	else
+		err_set(err, -ENOENT, "unknown suite '%s' (see foliage bench --list)", name);
+	return NULL;
+}
+
+/* ---- running ---- */
+
+static bool stopped(void)
+{
+	return cli_interrupted;
+}
+
+static void show_progress(const char *text)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K%s", text);
+}
+
+static int run_task(void *ctx, size_t task)
+{
+	const struct bench *bench = ctx;
+
+	return bench->suite->run(bench->state, task, &bench->errors[task]);
+}
+
+static void task_finished(void *ctx, size_t done)
+{
+	const struct bench *bench = ctx;
+	char text[100];
+
+	snprintf(text, sizeof(text), "%s: %zu of %zu", bench->suite->name, done,
+		 bench->suite->tasks(bench->state));
+	show_progress(text);
+}
+
+/* The message of the lowest task that failed for a reason of its own. */
+static int explain(const struct bench *bench, size_t nr, int code, struct err *err)
+{
+	for (size_t i = 0; i < nr; i++) {
+		if (bench->errors[i].text[0])
+			return err_set(err, code, "%s: %s", bench->suite->name,
+				       bench->errors[i].text);
+	}
+	return err_set(err, code, "%s: %s", bench->suite->name, strerror(-code));
+}
+
+static int run_tasks(struct bench *bench, const struct request *request, struct err *err)
+{
+	const size_t nr = bench->suite->tasks(bench->state);
+	const struct jobs jobs = {
+		.nr = nr,
+		.threads = (unsigned int)request->threads,
+		.run = run_task,
+		.finished = task_finished,
+		.ctx = bench,
+	};
+	int r;
+
+	bench->errors = calloc(nr ? nr : 1, sizeof(*bench->errors));
+	if (!bench->errors)
+		return err_set(err, -ENOMEM, "out of memory");
+	r = jobs_run(&jobs);
+	show_progress("");
+	if (r && r != -EINTR)
+		r = explain(bench, nr, r, err);
+	free(bench->errors);
+	return r == -EINTR ? 0 : r;
+}
+
+static int run_suite(const struct suite *suite, const struct request *request,
+		     struct suite_report *report, struct err *err)
+{
+	struct bench bench = {.suite = suite};
+	int r = suite->open(&request->options, &bench.state, err);
+
+	if (r)
+		return r;
+	r = run_tasks(&bench, request, err);
+	if (!r && suite->report(bench.state, report))
+		r = err_set(err, -ENOMEM, "out of memory");
+	suite->close(bench.state);
+	return r;
+}
+
+/* ---- printing ---- */
+
+enum {
+	COL_SUITE,
+	COL_CASE,
+	COL_METRIC,
+	COL_POLICY,
+	COL_PUBLISHED,
+	COL_MEASURED,
+	COL_DEVIATION,
+	NR_COLS
+};
+
+/* Numbers are texts here: their decimals differ from row to row. */
+static const struct table_column columns[NR_COLS] = {
+	[COL_SUITE] = {.key = "suite", .title = "suite", .kind = TABLE_TEXT},
+	[COL_CASE] = {.key = "case", .title = "case", .kind = TABLE_TEXT},
+	[COL_METRIC] = {.key = "metric", .title = "metric", .kind = TABLE_TEXT},
+	[COL_POLICY] = {.key = "policy", .title = "policy", .kind = TABLE_TEXT},
+	[COL_PUBLISHED] = {.key = "published", .title = "   published", .kind = TABLE_TEXT},
+	[COL_MEASURED] = {.key = "measured", .title = "    measured", .kind = TABLE_TEXT},
+	[COL_DEVIATION] = {.key = "deviation", .title = " deviation", .kind = TABLE_TEXT},
+};
+
+static int people_number(struct table *table, size_t column, double value, int decimals)
+{
+	char text[40], count[32];
+
+	if (decimals == 0 && value >= 0 && value < 1e18)
+		snprintf(text, sizeof(text), "%12s", count_text((uint64_t)(value + 0.5), count));
+	else
+		snprintf(text, sizeof(text), "%12.*f", decimals, value);
+	return table_text(table, column, text);
+}
+
+static int csv_number(struct table *table, size_t column, double value, int decimals)
+{
+	char text[400];
+
+	snprintf(text, sizeof(text), "%.*f", decimals ? decimals + 3 : 0, value);
+	return table_text(table, column, text);
+}
+
+/* What was published is printed as it was. */
+static int csv_published(struct table *table, double value)
+{
+	char text[40];
+
+	snprintf(text, sizeof(text), "%.10g", value);
+	return table_text(table, COL_PUBLISHED, text);
+}
+
+static int fill_numbers(struct table *table, const struct suite_row *row, bool people)
+{
+	char text[40];
+	double deviation;
+	int r = 0;
+
+	if (row->has_published)
+		r = people ? people_number(table, COL_PUBLISHED, row->published, row->decimals)
+			   : csv_published(table, row->published);
+	if (!r)
+		r = people ? people_number(table, COL_MEASURED, row->measured, row->decimals)
+			   : csv_number(table, COL_MEASURED, row->measured, row->decimals);
+	if (r || !suite_row_deviation(row, &deviation))
+		return r;
+	snprintf(text, sizeof(text), people ? "%+8.2f %%" : "%.6f",
+		 people ? 100 * deviation : deviation);
+	return table_text(table, COL_DEVIATION, text);
+}
+
+static int print_rows(const struct suite_report *report, const struct request *request, FILE *out)
+{
+	const bool people = request->table_format == TABLE_PEOPLE;
+	struct table *table = table_create(columns, NR_COLS);
+	int r = table ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < report->nr_rows && !r; i++) {
+		const struct suite_row *row = &report->rows[i];
+
+		if (people && row->detail)
+			continue;
+		r = table_row(table);
+		if (!r)
+			r = table_text(table, COL_SUITE, row->suite);
+		if (!r)
+			r = table_text(table, COL_CASE, row->case_name);
+		if (!r)
+			r = table_text(table, COL_METRIC, row->metric);
+		if (!r)
+			r = table_text(table, COL_POLICY, row->policy);
+		if (!r)
+			r = fill_numbers(table, row, people);
+	}
+	if (!r)
+		table_print(table, request->table_format, 0, table_rows(table), out);
+	table_free(table);
+	return r;
+}
+
+/* JSON has numbers, which the table's texts are not. */
+static void print_json(const struct suite_report *report, FILE *out)
+{
+	fputs("[\n", out);
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		const struct suite_row *row = &report->rows[i];
+		double deviation;
+
+		fputs("  {\"suite\": ", out);
+		json_string(out, row->suite);
+		fputs(", \"case\": ", out);
+		json_string(out, row->case_name);
+		fputs(", \"metric\": ", out);
+		json_string(out, row->metric);
+		fputs(", \"policy\": ", out);
+		json_string(out, row->policy);
+		if (row->has_published)
+			fprintf(out, ", \"published\": %.10g", row->published);
+		else
+			fputs(", \"published\": null", out);
+		fprintf(out, ", \"measured\": %.*f", row->decimals ? row->decimals + 3 : 0,
+			row->measured);
+		if (suite_row_deviation(row, &deviation))
+			fprintf(out, ", \"deviation\": %.6f}", deviation);
+		else
+			fputs(", \"deviation\": null}", out);
+		fputs(i + 1 < report->nr_rows ? ",\n" : "\n", out);
+	}
+	fputs("]\n", out);
+}
+
+static int print_report(const struct suite_report *report, const struct request *request, FILE *out)
+{
+	if (request->table_format == TABLE_JSON) {
+		print_json(report, out);
+		return 0;
+	}
+	if (print_rows(report, request, out))
+		return -ENOMEM;
+	if (request->table_format != TABLE_PEOPLE)
+		return 0;
+	if (report->nr_notes)
+		fputc('\n', out);
+	for (size_t i = 0; i < report->nr_notes; i++)
+		fprintf(out, "%s\n", report->notes[i]);
+	return 0;
+}
+
+static void print_list(FILE *out)
+{
+	for (int i = 0; suites[i]; i++)
+		fprintf(out, "%-14s %s\n", suites[i]->name, suites[i]->summary);
+}
+
+/* ---- the command ---- */
+
+static int run_named(const struct request *request, int nr, char **names,
+		     struct suite_report *report, struct err *err)
+{
+	int r = 0;
+
+	/* A wrong name is told before the first suite runs. */
+	for (int i = 0; i < nr; i++) {
+		if (strcmp(names[i], "all") && !find_suite(names[i], err))
+			return -ENOENT;
+	}
+	for (int i = 0; i < nr && !r; i++) {
+		const bool all = !strcmp(names[i], "all");
+
+		for (int j = 0; suites[j] && !r && !cli_interrupted; j++) {
+			if (all || !strcmp(suites[j]->name, names[i]))
+				r = run_suite(suites[j], request, report, err);
+		}
+	}
+	return r;
+}
+
+/* Everything that goes to the output, in memory: nothing is printed when something fails. */
+static int bench_all(struct request *request, int nr, char **names, char **text, struct err *err)
+{
+	struct suite_report report = {0};
+	size_t size;
+	FILE *out = open_memstream(text, &size);
+	int r = out ? 0 : err_set(err, -ENOMEM, "out of memory");
+
+	if (!r && request->list) {
+		print_list(out);
+	} else if (!r && !nr) {
+		r = err_set(err, -EINVAL, "bench: which suite? (see foliage bench --list)");
+	} else if (!r) {
+		request->options.stopped = stopped;
+		r = run_named(request, nr, names, &report, err);
+		if (!r && print_report(&report, request, out))
+			r = err_set(err, -ENOMEM, "out of memory");
+	}
+	if (out && fclose(out) && !r)
+		r = err_set(err, -ENOMEM, "out of memory");
+	suite_report_free(&report);
+	return r;
+}
+
+static int bench_main(int argc, char **argv)
+{
+	struct request request = {.format = "table", .runs = 1};
+	struct err err = {""};
+	struct outfile output;
+	char *text = NULL;
+	int nr = parse_request(argc, argv, &request, &err), r = MIN(nr, 0);
+
+	if (!r)
+		r = bench_all(&request, nr, argv + 1, &text, &err);
+	if (!r)
+		r = outfile_open(&output, request.output, &err);
+	if (!r) {
+		fputs(text, output.stream);
+		r = outfile_commit(&output, &err);
+	}
+	free(text);
+	if (r)
+		return cli_fail("%s", err.text[0] ? err.text : strerror(-r));
+	return cli_interrupted ? 130 : 0;
+}
+
+const struct command command_bench = {
+	.name = "bench",
+	.summary = "run what others measured again, side by side",
+	.help =
+"usage: foliage bench SUITE... [--policy NAME,...] [--theta T,...] [OPTION...]\n"
+"       foliage bench --list\n"
+"\n"
+"Runs workloads whose results are known, from published tables or from a booted kernel's\n"
+"counters, and prints both numbers and the deviation.\n"
+"\n"
+"Suites (or all):\n"
+"  kernel-6.12         a sequence of 6 million reads that a Linux 6.12 has read, in a cgroup\n"
+"                      of 64 MiB, window by window; `published` is the kernel's number\n"
+"  kernel-newer        the same with the newer rules built into that kernel\n"
+"  fio-read            16 fio jobs reading 40 GiB of files through 16 GiB of page cache:\n"
+"                      refaults per read and I/O operations a second\n"
+"\n"
+"What to run:\n"
+"  -p, --policy P,...  policies with their knobs: fg:tail_mode=min. For the kernel suites\n"
+"                      those of the kernel, by its name (fg-tail) or the engine's (fg);\n"
+"                      knobs go over those that imitate the kernel.\n"
+"                      Default: of fio-read clru,mglru,fg, else all\n"
+"  --theta T,...       only these skews of zipf (0.8, 0.9, 1.1, 1.2)\n"
+"  --full              fio-read: all 16 jobs in the whole room, not one in its share\n"
+"  --demo              a part that takes seconds: of fio-read theta 0.8 and 0.9, of the kernel\n"
+"                      suites theta 0.9 at 64 MiB, seed 1\n"
+"  --runs N            fio-read: the mean over the first N of the 16 jobs. The kernel suites\n"
+"                      have one sequence and take no notice.\n"
+"\n"
+"Output:\n"
+"  --format F          table, csv or json; csv and json have rows that table leaves out\n"
+"  --no-timing         leave out times, so that equal runs print equal bytes\n"
+"  -j, --jobs N        so many tasks at once (default: one a processor); results do not\n"
+"                      depend on it\n"
+"  -o, --output FILE   write there; the file appears when it is whole\n"
+"\n"
+"Columns:\n"
+"  suite,case,metric,policy,published,measured,deviation\n"
+"  deviation           measured / published - 1\n"
+"  iops                from a model of two parameters fitted on clru's published row alone\n"
+"  refault_per_read_ratio  of two policies, where errors common to both cancel\n"
+"\n"
+"Exit status:\n"
+"  0                   done, whatever the deviations\n"
+"  2                   bad input or a failure: one line on standard error, no output\n"
+"  130                 SIGINT: what has been counted is printed\n"
+"\n"
+"Examples:\n"
+"  foliage bench kernel-6.12\n"
+"  foliage bench fio-read --policy fg,fg:tail_mode=min --theta 0.8,0.9\n"
+"  foliage bench all --format csv --no-timing -o bench.csv\n",
+	.run = bench_main,
+};

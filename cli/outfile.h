@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Output files that are either whole or not there, and standard output whose errors are told.
+ */
+#ifndef FOLIAGE_CLI_OUTFILE_H
+#define FOLIAGE_CLI_OUTFILE_H
+
+#include <stdio.h>
+
+#include "base/err.h"
+
+struct outfile {
+	FILE *stream;
+	const char *path; /* NULL or "-": standard output */
+	char *temporary; /* the name until it is whole; NULL: written in place (a device, a pipe) */
+};
+
+/* Open a file of a temporary name next to `path`; something there that is not a regular file is written in place.
+ * The message names the file. */
+int outfile_open(struct outfile *output, const char *path, struct err *err);
+/* Make it whole under its name; on failure nothing of it stays. */
+int outfile_commit(struct outfile *output, struct err *err);
+void outfile_discard(struct outfile *output);
+
+/* Whether outfile_open() would work, so that a long run is not for nothing. */
+int outfile_check(const char *path, struct err *err);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The reference policies against miss counts that others have computed on public traces. Each line
+ * of the anchors says how far it can be trusted: `exact` and `deterministic` points must be equal
+ * to the unit; `soft` ones are known to deviate from the algorithm's authors, and their deviation
+ * is printed. ARC must also give its paper's own table for OLTP, and static, which has no anchors,
+ * what can be computed for a loop.
+ */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "base/bits.h"
+#include "machine/room.h"
+#include "trace/trace.h"
+
+enum { MAX_ANCHORS = 1000 };
+
+struct anchor {
+	char trace[64], policy[24], trust[64];
+	uint32_t pages;
+	uint64_t accesses, misses;
+};
+
+static struct anchor anchors[MAX_ANCHORS];
+static size_t nr_anchors;
+
+/* The shared folder, or NULL. */
+static const char *shared_path(void)
+{
+	const char *path = getenv("FOLIAGE_SHARED");
+	struct stat st;
+	static char file[512];
+
+	if (!path)
+		path = FOLIAGE_SOURCE_DIR "/../shared";
+	snprintf(file, sizeof(file), "%s/anchors/misses.csv", path);
+	return stat(file, &st) == 0 ? path : NULL;
+}
+
+static const char *need_shared(void)
+{
+	const char *path = shared_path();
+
+	if (!path) {
+		printf("SKIP: no shared traces (set FOLIAGE_SHARED): the anchors are NOT "
+		       "checked\n");
+		skip();
+	}
+	return path;
+}
+
+static int load_anchors(void **unused)
+{
+	const char *path = shared_path();
+	char file[512], line[256];
+	FILE *f;
+
+	(void)unused;
+	if (!path)
+		return 0;
+	snprintf(file, sizeof(file), "%s/anchors/misses.csv", path);
+	f = fopen(file, "r");
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f) && nr_anchors < MAX_ANCHORS) {
+		struct anchor *a = &anchors[nr_anchors];
+
+		if (sscanf(line, "%63[^,],%23[^,],%u,%lu,%lu,%63[^\n]", a->trace, a->policy,
+			   &a->pages, &a->accesses, &a->misses, a->trust) == 6)
+			nr_anchors++;
+	}
+	fclose(f);
+	return 0;
+}
+
+static void resolve(const char *shared, const char *name, struct resolved *trace)
+{
+	const struct trace_options options = {.objects = true};
+	struct err err = {0};
+	char path[512];
+	const char *paths[1] = {path};
+
+	snprintf(path, sizeof(path), "%s/traces/%s", shared, name);
+	if (trace_resolve(paths, 1, &options, 0, NULL, NULL, trace, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(resolved_next(trace), 0);
+	assert_int_equal(resolved_counts(trace), 0);
+}
+
+static uint64_t misses_of(const char *policy, const struct resolved *trace, uint32_t pages)
+{
+	struct foliage_policy_env env = {
+		.room = pages,
+		.nr_ids = trace->nr_ids,
+		.nr_accesses = trace->n,
+		.next = trace->next,
+		.counts = trace->counts,
+		.scale = 1,
+	};
+	struct foliage_stats stats;
+	struct policy_choice choice;
+	struct err err = {0};
+	struct room *room = NULL;
+
+	if (policy_parse(policy, &choice, &err) || room_open(&choice, &env, &room, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(room_run(room, trace->ids, NULL, trace->n), 0);
+	room_stats(room, &stats);
+	room_close(room);
+	policy_choice_free(&choice);
+	assert_int_equal(stats.accesses, trace->n);
+	return stats.misses;
+}
+
+struct tally {
+	unsigned int checked, unequal, soft;
+};
+
+static void check_anchor(const struct anchor *a, const struct resolved *trace, struct tally *tally)
+{
+	bool soft = !strncmp(a->trust, "soft", 4);
+	uint64_t misses;
+
+	/* Anchors of policies that are not built in are other people's business. */
+	if (!policy_find(a->policy))
+		return;
+	assert_int_equal(trace->n, a->accesses);
+	misses = misses_of(a->policy, trace, a->pages);
+	if (soft)
+		tally->soft++;
+	else
+		tally->checked++;
+	if (misses == a->misses)
+		return;
+	if (!soft)
+		tally->unequal++;
+	printf("%s %s %s %u: %lu misses, anchor %lu, %+.3f %%\n", soft ? "soft   " : "UNEQUAL",
+	       a->trace, a->policy, a->pages, misses, a->misses,
+	       ((double)misses / (double)a->misses - 1) * 100);
+}
+
+static void check_trace(const char *name)
+{
+	const char *shared = need_shared();
+	struct resolved trace;
+	struct tally tally = {0};
+
+	resolve(shared, name, &trace);
+	for (size_t i = 0; i < nr_anchors; i++)
+		if (!strcmp(anchors[i].trace, name))
+			check_anchor(&anchors[i], &trace, &tally);
+	resolved_free(&trace);
+	printf("%s: %u points equal, %u not, %u soft\n", name, tally.checked - tally.unequal,
+	       tally.unequal, tally.soft);
+	assert_int_equal(tally.unequal, 0);
+	/* Eleven policies that have hard anchors, two that have soft ones, three sizes. */
+	assert_int_equal(tally.checked, 33);
+	assert_int_equal(tally.soft, 6);
+}
+
+static void test_trace(void **state)
+{
+	check_trace(*state);
+}
+
+static void test_arc_paper(void **unused)
+{
+	static const struct {
+		uint32_t pages;
+		double arc, lru; /* hit ratios in percent, as the paper prints them */
+	} rows[] = {{1000, 38.95, 32.83},
+		    {2000, 46.08, 42.47},
+		    {5000, 55.25, 53.65},
+		    {10000, 61.87, 60.70},
+		    {15000, 65.40, 64.63}};
+	const char *shared = need_shared();
+	struct resolved trace;
+
+	(void)unused;
+	resolve(shared, "arc-OLTP.lis.zst", &trace);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		double n = (double)trace.n;
+		double arc = 100 - 100 * (double)misses_of("arc", &trace, rows[i].pages) / n;
+		double lru = 100 - 100 * (double)misses_of("lru", &trace, rows[i].pages) / n;
+
+		printf("OLTP %u: arc %.3f (paper %.2f), lru %.3f (paper %.2f)\n", rows[i].pages,
+		       arc, rows[i].arc, lru, rows[i].lru);
+		assert_true(arc > rows[i].arc - 0.006 && arc < rows[i].arc + 0.006);
+		assert_true(lru > rows[i].lru - 0.006 && lru < rows[i].lru + 0.006);
+	}
+	resolved_free(&trace);
+}
+
+static void test_static_loop(void **unused)
+{
+	const char *shared = need_shared();
+	struct resolved trace;
+
+	(void)unused;
+	resolve(shared, "lirs-loop.u32.zst", &trace);
+	/* Every page equally frequent: the first 404 stay and hit from the second of 500 rounds on. */
+	assert_int_equal(misses_of("static", &trace, 404), 505500 - 404 * 499);
+	resolved_free(&trace);
+}
+
+int main(void)
+{
+	/* Cheap ones first. */
+	static char names[][64] = {
+		"lirs-multi3.oracleGeneral.zst",
+		"lirs-2_pools.u32.zst",
+		"cloudPhysicsIO.oracleGeneral.zst",
+		"lirs-sprite.oracleGeneral.zst",
+		"lirs-loop.u32.zst",
+		"oltp.u32.zst",
+		"scarab-recs.u64.zst",
+		"arc-P3.u32.zst",
+		"orm-busy.u32.zst",
+		"w106.u32.zst",
+	};
+	struct CMUnitTest tests[ARRAY_SIZE(names) + 2] = {
+		cmocka_unit_test(test_arc_paper),
+		cmocka_unit_test(test_static_loop),
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		tests[i + 2] = (struct CMUnitTest){
+			.name = names[i], .test_func = test_trace, .initial_state = names[i]};
+	return cmocka_run_group_tests(tests, load_anchors, NULL);
+}

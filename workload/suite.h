@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A suite: something that others measured, run again here, with both numbers side by side.
+ *
+ * A suite is a set of independent tasks. The caller opens it, runs the tasks in any order and on
+ * any number of threads, and then asks for the rows, whose order and content do not depend on
+ * either. After an interruption the rows of what has been measured are there.
+ */
+#ifndef FOLIAGE_WORKLOAD_SUITE_H
+#define FOLIAGE_WORKLOAD_SUITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct suite_options {
+	const char *policies; /* NULL: the suite's own */
+	const double *thetas;
+	size_t nr_thetas; /* 0: all */
+	bool full, demo;
+	bool timing;           /* also rows that differ from run to run */
+	unsigned int runs;     /* at least 1 */
+	bool (*stopped)(void); /* NULL: never; asked often */
+};
+
+struct suite_row {
+	const char *suite;
+	char case_name[48];
+	char metric[40];
+	char policy[192];
+	double published, measured;
+	bool has_published;
+	bool detail;  /* for programs; people get the sum */
+	int decimals; /* for people */
+};
+
+/* What a suite has to say: rows, and lines that explain them. */
+struct suite_report {
+	struct suite_row *rows;
+	size_t nr_rows, max_rows;
+	char **notes;
+	size_t nr_notes;
+};
+
+struct suite {
+	const char *name, *summary;
+	int (*open)(const struct suite_options *options, void **state, struct err *err);
+	size_t (*tasks)(const void *state);
+	/* Distinct tasks may run at once. -EINTR when stopped. */
+	int (*run)(void *state, size_t task, struct err *err);
+	int (*report)(const void *state, struct suite_report *report);
+	void (*close)(void *state);
+};
+
+extern const struct suite suite_fio_read, suite_kernel_612, suite_kernel_newer;
+
+/* All suites; ends with NULL. */
+extern const struct suite *const suites[];
+
+/* A row to fill, zeroed; NULL when memory is short. Valid until the next one. */
+struct suite_row *suite_report_row(struct suite_report *report);
+int suite_report_note(struct suite_report *report, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void suite_report_free(struct suite_report *report);
+
+/* measured / published - 1; false when there is nothing to compare with. */
+bool suite_row_deviation(const struct suite_row *row, double *deviation);
+
+/* Whether `theta` is among those asked for. */
+bool suite_wants_theta(const struct suite_options *options, double theta);
+bool suite_stopped(const struct suite_options *options);
+
+#endif
