@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * foliage convert: one trace into another format. The output's name appears when all of it is written.
+ * foliage convert: one trace into another format. The output's name appears when all of it is
+ * written.
  */
 #include <errno.h>
 #include <stdint.h>

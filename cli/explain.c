@@ -53,7 +53,8 @@ struct story {
 	struct event_line hit; /* the hits that are not told yet */
 	uint64_t hits_waiting, last_hit;
 	uint64_t agings; /* since the last sentence */
-	uint64_t hits, entries, refaults, evictions;
+	uint64_t hits, refaults, evictions;
+	uint64_t entry; /* the access that brought it in last */
 	bool began;
 };
 
@@ -115,7 +116,9 @@ static void tell_hits(struct story *story)
 		return;
 	if (story->hits_waiting == 1) {
 		say_when(story, e->access);
-		fputs("hit", story->out);
+		fputs(e->access == story->entry ? "marked, for the access that brought it in"
+						: "hit",
+		      story->out);
 	} else {
 		fprintf(story->out, "accesses %llu to %llu: %llu hits",
 			(unsigned long long)e->access, (unsigned long long)story->last_hit,
@@ -138,12 +141,20 @@ static bool same_hit(const struct foliage_event *a, const struct foliage_event *
 
 static void add_hit(struct story *story, const struct event_line *line)
 {
-	if (story->hits_waiting && !same_hit(&story->hit.event, &line->event))
+	if (story->hits_waiting &&
+	    (!same_hit(&story->hit.event, &line->event) || story->hit.event.access == story->entry))
 		tell_hits(story);
 	if (!story->hits_waiting++)
 		story->hit = *line;
 	story->last_hit = line->event.access;
-	story->hits++;
+	story->hits += line->event.access != story->entry;
+}
+
+/* A hit that moves the page is told by the move alone. */
+static bool moved_by_hit(const struct foliage_event *e)
+{
+	return e->what == FOLIAGE_EV_MOVE &&
+	       (e->why == FOLIAGE_WHY_DEFER || e->why == FOLIAGE_WHY_OVERFLOW);
 }
 
 static void tell_agings(struct story *story)
@@ -153,6 +164,16 @@ static void tell_agings(struct story *story)
 			(unsigned long long)story->agings,
 			story->agings == 1 ? "generation was" : "generations were");
 	story->agings = 0;
+}
+
+static void say_shadow(const struct story *story, const struct foliage_event *e)
+{
+	char from[64];
+
+	if (e->from >= 0)
+		fprintf(story->out, "; it had left %s", place(story, e->from, from, sizeof(from)));
+	if (e->refs_to)
+		fprintf(story->out, "; refs %u come back with it", e->refs_to);
 }
 
 static void tell(struct story *story, const struct event_line *line)
@@ -174,25 +195,32 @@ static void tell(struct story *story, const struct event_line *line)
 	}
 	tell_hits(story);
 	tell_agings(story);
-	story->entries += e->what == FOLIAGE_EV_INSERT;
+	if (e->what == FOLIAGE_EV_INSERT || e->what == FOLIAGE_EV_REFAULT)
+		story->entry = e->access;
+	story->hits += moved_by_hit(e);
 	story->refaults += e->what == FOLIAGE_EV_REFAULT;
 	story->evictions += e->what == FOLIAGE_EV_EVICT;
 	say_when(story, e->access);
-	fputs(verbs[e->what], story->out);
-	say_move(story, e);
+	fputs(moved_by_hit(e) ? "hit, and moved" : verbs[e->what], story->out);
 	if (e->what == FOLIAGE_EV_REFAULT) {
-		if (e->refs_to)
-			fprintf(story->out, ", its shadow said refs %u", e->refs_to);
+		say_shadow(story, e);
 	} else {
+		say_move(story, e);
 		say_refs(story, e);
 	}
 	say_rule(story, e);
 }
 
+static void say_total(FILE *out, uint64_t n, const char *noun, const char *end)
+{
+	char number[32];
+
+	fprintf(out, "%s %s%s%s", count_text(n, number), noun, n == 1 ? "" : "s", end);
+}
+
 static int tell_story(struct events_reader *reader, uint64_t page, FILE *out, struct err *err)
 {
-	struct story story = {.header = &reader->header, .out = out};
-	char number[32];
+	struct story story = {.header = &reader->header, .out = out, .entry = UINT64_MAX};
 	struct event_line line;
 	bool found = false;
 	int r;
@@ -213,9 +241,10 @@ static int tell_story(struct events_reader *reader, uint64_t page, FILE *out, st
 		return err_set(err, -ENOENT, "%s: page %llu: nothing happened to it", reader->path,
 			       (unsigned long long)page);
 	tell_hits(&story);
-	fprintf(out, "In all: %s hits", count_text(story.hits, number));
-	fprintf(out, ", %s evictions", count_text(story.evictions, number));
-	fprintf(out, ", %s refaults.\n", count_text(story.refaults, number));
+	fputs("In all: ", out);
+	say_total(out, story.hits, "hit", ", ");
+	say_total(out, story.evictions, "eviction", ", ");
+	say_total(out, story.refaults, "refault", ".\n");
 	return 0;
 }
 
@@ -274,9 +303,13 @@ const struct command command_explain = {
 		"Options:\n"
 		"  --page N            the page's number in the trace\n"
 		"\n"
-		"Accesses are counted from 0. What stands in parentheses behind a rule is its "
-		"section\n"
-		"in the description of the algorithms: A is the classic LRU, B MGLRU, C MGLRU-FG.\n"
+		"A hit that changes nothing, because the page's counter is full, may be missing "
+		"from the\n"
+		"story under an engine policy. Accesses are counted from 0. What stands in "
+		"parentheses\n"
+		"behind a rule is its section in the description of the algorithms: A is the "
+		"classic\n"
+		"LRU, B MGLRU, C MGLRU-FG.\n"
 		"\n"
 		"The file is text: a header of lines that start with #, a line of titles, and one "
 		"event\n"

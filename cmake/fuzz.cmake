@@ -5,7 +5,7 @@ if(FOLIAGE_FUZZ)
 		message(FATAL_ERROR "FOLIAGE_FUZZ needs clang: cmake -DCMAKE_C_COMPILER=clang-14")
 	endif()
 	set(fuzz_tool_sources ${FOLIAGE_TOOL_SOURCES})
-	list(FILTER fuzz_tool_sources EXCLUDE REGEX "/cli/")
+	list(FILTER fuzz_tool_sources INCLUDE REGEX "/trace/")
 	add_library(foliage_fuzz OBJECT ${FOLIAGE_LIB_SOURCES} ${fuzz_tool_sources})
 	target_compile_options(foliage_fuzz PUBLIC -g -O1 -fno-omit-frame-pointer
 		-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined)

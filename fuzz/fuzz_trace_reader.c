@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * One reader on hostile bytes. FUZZ_FORMAT names it; "auto" lets the content decide, unpackers included. The first
- * input byte chooses the options. What must hold: no crash, and records that keep their promises.
+ * One reader on hostile bytes. FUZZ_FORMAT names it; "auto" lets the content decide, unpackers
+ * included. The first input byte chooses the options. What must hold: no crash, and records that
+ * keep their promises.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-/* Random bytes never have the right checksums: repair those of the own format, to get behind them. */
+/* Random bytes never have the right checksums: repair those of the own format, to get behind them.
+ */
 static void repair_checksums(uint8_t *data, size_t bytes)
 {
 	struct crc32c crc;

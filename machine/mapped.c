@@ -185,7 +185,8 @@ void mapped_unmap(struct mapped_space *s, uint32_t id)
 	folio_change(s->engine, folio_at(s->engine, (folio_id)id), F_MAPPED, 0);
 }
 
-static void describe(const struct mapped_space *s, uint32_t table, uint32_t index, struct foliage_mapping *out)
+static void describe(const struct mapped_space *s, uint32_t table, uint32_t index,
+		     struct foliage_mapping *out)
 {
 	*out = (struct foliage_mapping){
 		.mm = s->mm,
@@ -198,7 +199,8 @@ static void describe(const struct mapped_space *s, uint32_t table, uint32_t inde
 	};
 }
 
-bool mapped_rmap(const struct mapped_space *s, foliage_folio folio, uint32_t cursor, struct foliage_mapping *out)
+bool mapped_rmap(const struct mapped_space *s, foliage_folio folio, uint32_t cursor,
+		 struct foliage_mapping *out)
 {
 	uint32_t rank = rank_of(s, (uint32_t)folio);
 

@@ -19,9 +19,11 @@ struct mapped_space;
 
 struct mapped_options {
 	uint32_t nr_ids;
-	const uint32_t *order; /* rank of each id, a permutation, kept by the caller; NULL: ids are their own rank */
-	uint32_t fault_around; /* pages that a fault maps around itself if they are present; 0 or 1: only its own */
-	bool born_old;	       /* fault-around entries start old (arm64 with hardware AF), else young (x86) */
+	const uint32_t *
+		order; /* rank of each id, a permutation, kept by the caller; NULL: ids are their own rank */
+	uint32_t
+		fault_around; /* pages that a fault maps around itself if they are present; 0 or 1: only its own */
+	bool born_old; /* fault-around entries start old (arm64 with hardware AF), else young (x86) */
 };
 
 /* Page id is folio id of the engine. -EINVAL: `order` is no permutation. */

@@ -38,7 +38,8 @@ void bloom_reset(struct bloom *bloom, uint64_t seq)
 
 	if (!bits) {
 		bits = calloc(1, sizeof(*bits));
-		atomic_store_explicit(&bloom->filter[seq % NR_BLOOM_FILTERS], bits, memory_order_release);
+		atomic_store_explicit(&bloom->filter[seq % NR_BLOOM_FILTERS], bits,
+				      memory_order_release);
 		return;
 	}
 	for (unsigned int i = 0; i < BLOOM_WORDS; i++)
@@ -54,7 +55,8 @@ static void set_key(struct bloom_bits *bits, uint32_t key)
 {
 	/* Most insertions repeat an earlier one: look before dirtying the line. */
 	if (!test_key(bits, key))
-		atomic_fetch_or_explicit(&bits->word[key / 64], UINT64_C(1) << (key % 64), memory_order_relaxed);
+		atomic_fetch_or_explicit(&bits->word[key / 64], UINT64_C(1) << (key % 64),
+					 memory_order_relaxed);
 }
 
 bool bloom_test(const struct bloom *bloom, uint64_t seq, uint64_t item)

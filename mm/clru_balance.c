@@ -2,14 +2,15 @@
  *
  * The balance of the classic LRU (A.5): how many pages of which list a pass looks at.
  *
- *   active against inactive  the active list is scanned only while pages come back from outside faster than before
- *                            (ACTIVATE moved since the last session) or the inactive list is too short
- *   anon against file        by what each has cost lately: pages that were scanned in vain, and pages that were
- *                            read back, weighted 32 times
+ *   active against inactive  the active list is scanned only while pages come back from outside
+ *                            faster than before (ACTIVATE moved since the last session) or the
+ *                            inactive list is too short
+ *   anon against file        by what each has cost lately: pages that were scanned in vain, and
+ *                            pages that were read back, weighted 32 times
  *
- * All of it reads numbers of a whole subtree. Under `frozen` these are those of the last flush: a kernel flushes its
- * memcg statistics every two seconds or when somebody reads them, so its decisions swing with that period. The scan
- * budget alone uses exact list sizes.
+ * All of it reads numbers of a whole subtree. Under `frozen` these are those of the last flush: a
+ * kernel flushes its memcg statistics every two seconds or when somebody reads them, so its
+ * decisions swing with that period. The scan budget alone uses exact list sizes.
  */
 #include "mm/clru.h"
 
@@ -23,19 +24,23 @@ static int64_t own_size(const struct foliage_engine *e, const struct lruvec *lv,
 	return (int64_t)counter_size(&lv->clru.size[list]);
 }
 
-static int64_t own_seen_size(const struct foliage_engine *e, const struct lruvec *lv, unsigned int list)
+static int64_t own_seen_size(const struct foliage_engine *e, const struct lruvec *lv,
+			     unsigned int list)
 {
-	return clru_knobs(e)->frozen ? counter_read(&lv->clru.frozen_size[list]) : own_size(e, lv, list);
+	return clru_knobs(e)->frozen ? counter_read(&lv->clru.frozen_size[list])
+				     : own_size(e, lv, list);
 }
 
-static int64_t own_seen_activate(const struct foliage_engine *e, const struct lruvec *lv, unsigned int type)
+static int64_t own_seen_activate(const struct foliage_engine *e, const struct lruvec *lv,
+				 unsigned int type)
 {
 	if (clru_knobs(e)->frozen)
 		return counter_read(&lv->clru.frozen_activate[type]);
 	return counter_read(&lv->stat[clru_stat(STAT_ACTIVATE_ANON, type)]);
 }
 
-static int64_t own_rotated(const struct foliage_engine *e, const struct lruvec *lv, unsigned int type)
+static int64_t own_rotated(const struct foliage_engine *e, const struct lruvec *lv,
+			   unsigned int type)
 {
 	(void)e;
 	return counter_read(&lv->stat[clru_stat(STAT_PGROTATE_ANON, type)]);
@@ -49,16 +54,19 @@ static int64_t own_io(const struct foliage_engine *e, const struct lruvec *lv, u
 	return type == TYPE_ANON ? io + counter_read(&lv->stat[STAT_PSWPOUT]) : io;
 }
 
-typedef int64_t (*number_fn)(const struct foliage_engine *e, const struct lruvec *lv, unsigned int item);
+typedef int64_t (*number_fn)(const struct foliage_engine *e, const struct lruvec *lv,
+			     unsigned int item);
 
 /* Sum of a number over the memcg of `lv` and everything below, on its node. */
-static int64_t subtree(const struct foliage_engine *e, const struct lruvec *lv, number_fn own, unsigned int item)
+static int64_t subtree(const struct foliage_engine *e, const struct lruvec *lv, number_fn own,
+		       unsigned int item)
 {
 	int64_t sum = 0;
 
 	if (e->memcgs[lv->memcg].children == UINT32_MAX)
 		return own(e, lv, item);
-	for (uint32_t m = memcg_next(e, lv->memcg, UINT32_MAX); m != UINT32_MAX; m = memcg_next(e, lv->memcg, m))
+	for (uint32_t m = memcg_next(e, lv->memcg, UINT32_MAX); m != UINT32_MAX;
+	     m = memcg_next(e, lv->memcg, m))
 		sum += own(e, lruvec_of(e, m, lv->node), item);
 	return sum;
 }
@@ -70,7 +78,8 @@ uint64_t clru_seen_size(const struct foliage_engine *e, const struct lruvec *lv,
 	return n > 0 ? (uint64_t)n : 0;
 }
 
-int64_t clru_seen_activate(const struct foliage_engine *e, const struct lruvec *lv, unsigned int type)
+int64_t clru_seen_activate(const struct foliage_engine *e, const struct lruvec *lv,
+			   unsigned int type)
 {
 	return subtree(e, lv, own_seen_activate, type);
 }
@@ -87,7 +96,8 @@ static uint64_t seen_total(const struct foliage_engine *e, const struct lruvec *
 void clru_flush_stats(struct foliage_engine *e, struct lruvec *lv)
 {
 	for (unsigned int list = LIST_INACTIVE_ANON; list <= LIST_ACTIVE_FILE; list++)
-		atomic_store_explicit(&lv->clru.frozen_size[list], own_size(e, lv, list), memory_order_relaxed);
+		atomic_store_explicit(&lv->clru.frozen_size[list], own_size(e, lv, list),
+				      memory_order_relaxed);
 	for (unsigned int type = 0; type < NR_TYPES; type++)
 		atomic_store_explicit(&lv->clru.frozen_activate[type],
 				      counter_read(&lv->stat[clru_stat(STAT_ACTIVATE_ANON, type)]),
@@ -150,7 +160,8 @@ static void sample_costs(struct foliage_engine *e, struct lruvec *lv)
 	uint64_t *cost = lv->clru.cost;
 
 	for (unsigned int type = 0; type < NR_TYPES; type++) {
-		int64_t rotated = subtree(e, lv, own_rotated, type), io = subtree(e, lv, own_io, type);
+		int64_t rotated = subtree(e, lv, own_rotated, type),
+			io = subtree(e, lv, own_io, type);
 
 		cost[type] += (uint64_t)((io - lv->clru.last_io[type]) * IO_WEIGHT +
 					 (rotated - lv->clru.last_rotated[type]));
@@ -163,7 +174,8 @@ static void sample_costs(struct foliage_engine *e, struct lruvec *lv)
 
 /* -- decisions -- */
 
-bool clru_inactive_is_low(const struct foliage_engine *e, const struct lruvec *lv, unsigned int type)
+bool clru_inactive_is_low(const struct foliage_engine *e, const struct lruvec *lv,
+			  unsigned int type)
 {
 	uint64_t inactive = clru_seen_size(e, lv, clru_list(type, false));
 	uint64_t active = clru_seen_size(e, lv, clru_list(type, true));
@@ -172,8 +184,8 @@ bool clru_inactive_is_low(const struct foliage_engine *e, const struct lruvec *l
 	return inactive * (gb ? isqrt(10 * gb) : 1) < active;
 }
 
-static bool may_deactivate(const struct foliage_engine *e, const struct lruvec *lv, const struct scan_control *sc,
-			   unsigned int type)
+static bool may_deactivate(const struct foliage_engine *e, const struct lruvec *lv,
+			   const struct scan_control *sc, unsigned int type)
 {
 	return sc->force_deactivate ||
 	       clru_seen_activate(e, lv, type) != counter_read(&lv->clru.refaults[type]) ||
@@ -185,11 +197,13 @@ static bool file_is_tiny(const struct foliage_engine *e, const struct scan_contr
 {
 	const struct node *node = &e->nodes[sc->node];
 	const struct lruvec *root = lruvec_of(e, 0, sc->node);
-	int64_t file = subtree(e, root, own_size, LIST_INACTIVE_FILE) + subtree(e, root, own_size, LIST_ACTIVE_FILE);
+	int64_t file = subtree(e, root, own_size, LIST_INACTIVE_FILE) +
+		       subtree(e, root, own_size, LIST_ACTIVE_FILE);
 	int64_t anon = subtree(e, root, own_size, LIST_INACTIVE_ANON);
 
 	return (uint64_t)file + node->free_pages <= node->high_watermark &&
-	       !(sc->may_deactivate & 1u << TYPE_ANON) && scaled_budget(e, (uint64_t)anon, sc->priority);
+	       !(sc->may_deactivate & 1u << TYPE_ANON) &&
+	       scaled_budget(e, (uint64_t)anon, sc->priority);
 }
 
 void clru_prepare_scan(struct foliage_engine *e, struct scan_control *sc)
@@ -207,8 +221,9 @@ void clru_prepare_scan(struct foliage_engine *e, struct scan_control *sc)
 	for (unsigned int type = 0; type < NR_TYPES; type++)
 		if (may_deactivate(e, lv, sc, type))
 			sc->may_deactivate |= 1u << type;
-	sc->cache_trim_mode = !(sc->may_deactivate & 1u << TYPE_FILE) &&
-			      scaled_budget(e, clru_seen_size(e, lv, LIST_INACTIVE_FILE), sc->priority);
+	sc->cache_trim_mode =
+		!(sc->may_deactivate & 1u << TYPE_FILE) &&
+		scaled_budget(e, clru_seen_size(e, lv, LIST_INACTIVE_FILE), sc->priority);
 	sc->file_is_tiny = sc->root_reclaim && file_is_tiny(e, sc);
 }
 
@@ -239,7 +254,8 @@ static enum balance choose_balance(const struct foliage_engine *e, const struct 
 	return sc->cache_trim_mode ? BALANCE_FILE : BALANCE_FRACT;
 }
 
-/* Shares of anon and file. Adding the total to each cost keeps either side from falling below a third. */
+/* Shares of anon and file. Adding the total to each cost keeps either side from falling below a
+ * third. */
 static void fractions(const struct scan_control *sc, uint64_t swappiness, uint64_t share[NR_TYPES])
 {
 	uint64_t total = sc->anon_cost + sc->file_cost;
@@ -259,7 +275,8 @@ static uint64_t request_swappiness(const struct foliage_engine *e, const struct 
 	return (uint64_t)swappiness;
 }
 
-void clru_scan_count(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, uint64_t nr[4])
+void clru_scan_count(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+		     uint64_t nr[4])
 {
 	uint64_t swappiness = request_swappiness(e, lv, sc);
 	enum balance balance = choose_balance(e, lv, sc, swappiness);
@@ -273,14 +290,16 @@ void clru_scan_count(struct foliage_engine *e, struct lruvec *lv, struct scan_co
 	for (int list = LIST_INACTIVE_ANON; list <= LIST_ACTIVE_FILE; list++) {
 		unsigned int type = (unsigned int)list / 2;
 		uint64_t size = counter_size(&lv->clru.size[list]);
-		uint64_t n = scaled_budget(e, memcg_protect_scan(e, sc, lv->memcg, size), sc->priority);
+		uint64_t n =
+			scaled_budget(e, memcg_protect_scan(e, sc, lv->memcg, size), sc->priority);
 
 		n = MIN(n, size);
 		if (!n && !online)
 			n = MIN(size, (uint64_t)SWAP_CLUSTER_MAX);
 		if (balance == BALANCE_FRACT)
 			n = (n * share[type] + (online ? 0 : whole - 1)) / whole;
-		else if (balance == BALANCE_NONE || balance == (type == TYPE_ANON ? BALANCE_FILE : BALANCE_ANON))
+		else if (balance == BALANCE_NONE ||
+			 balance == (type == TYPE_ANON ? BALANCE_FILE : BALANCE_ANON))
 			n = 0;
 		nr[list] = n;
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shrinking the classic LRU: batches from the tails of the lists (A.4), what the references of a folio at the tail
- * mean (A.3), and the loop that spends the budgets of the four lists (A.6).
+ * Shrinking the classic LRU: batches from the tails of the lists (A.4), what the references of a
+ * folio at the tail mean (A.3), and the loop that spends the budgets of the four lists (A.6).
  *
- *        new, refaulted ------------> head  inactive  tail ---> isolate ---> freed, or back to a head
- *        second access, referenced -> head   active   tail ---> isolate ---> head of inactive
+ *   new, refaulted ------------> head  inactive  tail ---> isolate ---> freed, or back to a head
+ *   second access, referenced -> head   active   tail ---> isolate ---> head of inactive
  */
 #include "mm/clru.h"
 #include "mm/walk.h"
@@ -33,7 +33,8 @@ static void isolate_folio(struct foliage_engine *e, struct lruvec *lv, folio_id 
 	counter_add(e, &lv->clru.size[f->list], -flags_nr(old));
 }
 
-/* The folios that were skipped are what is left behind the cursor: move them, order kept, to the head. */
+/* The folios that were skipped are what is left behind the cursor: move them, order kept, to the
+ * head. */
 static void requeue_skipped(struct foliage_engine *e, folio_id head, folio_id cursor)
 {
 	struct folio *h = folio_at(e, head), *c = folio_at(e, cursor);
@@ -49,10 +50,10 @@ static void requeue_skipped(struct foliage_engine *e, folio_id head, folio_id cu
 	h->next = first;
 }
 
-/* Take folios from the tail of a list until `want` pages were looked at. Folios in zones that the request cannot use do
- * not count, unless there are too many of them. */
-static void isolate(struct foliage_engine *e, struct lruvec *lv, const struct scan_control *sc, int list,
-		    int64_t want, struct batch *b)
+/* Take folios from the tail of a list until `want` pages were looked at. Folios in zones that the
+ * request cannot use do not count, unless there are too many of them. */
+static void isolate(struct foliage_engine *e, struct lruvec *lv, const struct scan_control *sc,
+		    int list, int64_t want, struct batch *b)
 {
 	folio_id head = list_head(lv->index, list), id = list_last(e, head), prev;
 	uint32_t skipped = 0, skip_max = clru_knobs(e)->skip_max;
@@ -81,13 +82,15 @@ static void isolate(struct foliage_engine *e, struct lruvec *lv, const struct sc
 		requeue_skipped(e, head, id);
 }
 
-static void note_isolated(struct foliage_engine *e, struct lruvec *lv, unsigned int type, int64_t nr)
+static void note_isolated(struct foliage_engine *e, struct lruvec *lv, unsigned int type,
+			  int64_t nr)
 {
 	counter_add(e, &lv->clru.isolated[type], nr);
 }
 
 /* Survivors go back where F_ACTIVE says; those that go up advance the non-resident age. */
-static void put_back(struct foliage_engine *e, struct lruvec *lv, const struct batch *b, unsigned int type)
+static void put_back(struct foliage_engine *e, struct lruvec *lv, const struct batch *b,
+		     unsigned int type)
 {
 	int64_t up = 0;
 
@@ -119,7 +122,8 @@ enum references clru_references(struct foliage_engine *e, struct scan_control *s
 		return REFERENCES_KEEP;
 	if (!ref->ptes) {
 		old = folio_change(e, f, F_REFERENCED, 0);
-		if (clru_knobs(e)->reclaim_clean && old & F_REFERENCED && flags_type(old) == TYPE_FILE)
+		if (clru_knobs(e)->reclaim_clean && old & F_REFERENCED &&
+		    flags_type(old) == TYPE_FILE)
 			return REFERENCES_RECLAIM_CLEAN;
 		return REFERENCES_RECLAIM;
 	}
@@ -132,14 +136,16 @@ enum references clru_references(struct foliage_engine *e, struct scan_control *s
 }
 
 /* Others hold more of the list than they leave on it: wait once, then give up. */
-static bool too_many_isolated(struct foliage_engine *e, struct lruvec *lv, const struct scan_control *sc,
-			      unsigned int type)
+static bool too_many_isolated(struct foliage_engine *e, struct lruvec *lv,
+			      const struct scan_control *sc, unsigned int type)
 {
 	for (int attempt = 0; attempt < 2 && !sc->kswapd; attempt++) {
 		uint64_t inactive = counter_size(&lv->clru.size[clru_list(type, false)]);
 
-		/* Those who may not do I/O may take more, so that they never wait for those who may. */
-		if (counter_size(&lv->clru.isolated[type]) <= (sc->gfp_io ? inactive >> 3 : inactive))
+		/* Those who may not do I/O may take more, so that they never wait for those who
+		 * may. */
+		if (counter_size(&lv->clru.isolated[type]) <=
+		    (sc->gfp_io ? inactive >> 3 : inactive))
 			return false;
 		if (attempt == 0 && e->backend.throttle)
 			e->backend.throttle(e->ctx);
@@ -179,9 +185,10 @@ static int64_t shrink_inactive(struct foliage_engine *e, struct lruvec *lv, stru
 
 /* -- the active list -- */
 
-/* Only code keeps its place for having been used: everything else is deactivated, looked at or not, and has the
- * whole inactive list to prove itself. */
-static bool stays_active(struct foliage_engine *e, struct scan_control *sc, folio_id id, uint64_t flags)
+/* Only code keeps its place for having been used: everything else is deactivated, looked at or not,
+ * and has the whole inactive list to prove itself. */
+static bool stays_active(struct foliage_engine *e, struct scan_control *sc, folio_id id,
+			 uint64_t flags)
 {
 	struct referenced ref = {0};
 
@@ -191,8 +198,8 @@ static bool stays_active(struct foliage_engine *e, struct scan_control *sc, foli
 	return (ref.ptes || ref.contended) && ref.exec && flags_type(flags) == TYPE_FILE;
 }
 
-static void shrink_active(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, unsigned int type,
-			  int64_t want)
+static void shrink_active(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+			  unsigned int type, int64_t want)
 {
 	uint64_t clear = F_ACTIVE | (clru_knobs(e)->deactivate_ref ? F_REFERENCED : 0);
 	int64_t rotated = 0, deactivated = 0;
@@ -232,8 +239,8 @@ static void shrink_active(struct foliage_engine *e, struct lruvec *lv, struct sc
 
 /* -- one lruvec -- */
 
-static int64_t shrink_list(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, int list,
-			   int64_t want)
+static int64_t shrink_list(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+			   int list, int64_t want)
 {
 	unsigned int type = (unsigned int)list / 2;
 
@@ -246,8 +253,9 @@ static int64_t shrink_list(struct foliage_engine *e, struct lruvec *lv, struct s
 	return 0;
 }
 
-/* The target is met, but pressure on both types should stay in the proportion of their budgets: the type with less left
- * stops here, the other is cut to the same share of its target. False: one of them is through, stop. */
+/* The target is met, but pressure on both types should stay in the proportion of their budgets: the
+ * type with less left stops here, the other is cut to the same share of its target. False: one of
+ * them is through, stop. */
 static bool cut_to_proportion(uint64_t nr[4], const uint64_t target[4])
 {
 	uint64_t anon = nr[LIST_INACTIVE_ANON] + nr[LIST_ACTIVE_ANON];
@@ -260,7 +268,8 @@ static bool cut_to_proportion(uint64_t nr[4], const uint64_t target[4])
 		return false;
 	nr[stop] = nr[stop + 1] = 0;
 	for (int list = go_on; list <= go_on + 1; list++) {
-		uint64_t scanned = target[list] - nr[list], left = target[list] * (100 - percent) / 100;
+		uint64_t scanned = target[list] - nr[list],
+			 left = target[list] * (100 - percent) / 100;
 
 		nr[list] = left - MIN(left, scanned);
 	}

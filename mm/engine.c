@@ -377,20 +377,6 @@ void foliage_folio_end_writeback(struct foliage_engine *e, struct foliage_cpu *c
 	lruvec_unlock(e, lv, 1);
 }
 
-void foliage_folio_deactivate(struct foliage_engine *e, struct foliage_cpu *cpu, foliage_folio id)
-{
-	struct folio *f = folio_at(e, id);
-	struct lruvec *lv;
-	uint64_t flags;
-
-	foliage_cpu_drain(e, cpu);
-	lv = folio_lruvec_lock(e, f);
-	flags = folio_flags(f);
-	if (flags & F_LRU && flags_evictable(flags))
-		e->ops->deactivate(e, lv, id);
-	lruvec_unlock(e, lv, 1);
-}
-
 void foliage_flush_stats(struct foliage_engine *e)
 {
 	if (!e->ops->flush_stats)

@@ -403,6 +403,8 @@ static const struct foliage_engine_policy fg_ops = {
 static const char *const tail_mode_names[] = {"tail", "min", "min_both", "list", NULL};
 static const char *const pt_scope_names[] = {"tail", "all", "min", NULL};
 
+static const char *const gup_fast_names[] = {"floor", "inc", NULL};
+
 static const struct foliage_knob fg_knobs[] = {
 	{"tail_mode",
 	 "which folios a second access defers: evictable generations (v4), the type's oldest, the oldest of both types, "
@@ -420,14 +422,18 @@ static const struct foliage_knob fg_knobs[] = {
 	 offsetof(struct gen_knobs, cap_bump), 2, 0, 15, NULL},
 	{"cap_refault", "refs that a refault restores at most (C.8)", FOLIAGE_KNOB_UINT,
 	 offsetof(struct gen_knobs, cap_refault), 3, 0, 7, NULL},
+	{"pageout_cap", "refs that MADV_PAGEOUT leaves at most (INFERRED, C.9)", FOLIAGE_KNOB_UINT,
+	 offsetof(struct gen_knobs, pageout_cap), 2, 0, 7, NULL},
+	{"gup_fast", "get_user_pages_fast raises refs to one, or counts (INFERRED, C.9)", FOLIAGE_KNOB_ENUM,
+	 offsetof(struct gen_knobs, gup_fast), GUP_FAST_FLOOR, 0, 1, gup_fast_names},
 	{"gain_base", "weight of the tiers below in the feedback (C.6)", FOLIAGE_KNOB_UINT,
 	 offsetof(struct gen_knobs, gain_base), 1, 1, 100, NULL},
 	{"gain_tier", "weight of the judged tier in the feedback (C.6)", FOLIAGE_KNOB_UINT,
 	 offsetof(struct gen_knobs, gain_tier), 2, 1, 100, NULL},
 	{"memcg_abort", "memcg-limit reclaim stops once its target is met (B.11)", FOLIAGE_KNOB_BOOL,
 	 offsetof(struct gen_knobs, memcg_abort), 1, 0, 1, NULL},
-	{"histgens", "generations with counters of their own: 1, or 4 as with CONFIG_LRU_GEN_STATS", FOLIAGE_KNOB_UINT,
-	 offsetof(struct gen_knobs, histgens), 1, 1, 4, NULL},
+	{"histgens", "generations with counters of their own: 1, or 4 as with CONFIG_LRU_GEN_STATS", FOLIAGE_KNOB_ENUM,
+	 offsetof(struct gen_knobs, histgens), 0, 0, 1, gen_histgens_names},
 	{0},
 };
 

@@ -14,27 +14,7 @@
 
 #include <errno.h>
 
-static void gen_settle(const struct foliage_engine *e, struct lruvec *lv);
-
-static void size_add(const struct foliage_engine *e, struct lruvec *lv, uint64_t flags, int gen, int64_t nr)
-{
-	if (gen >= 0)
-		counter_add(e, &lv->gen.nr_pages[gen][flags_type(flags)][flags_zone(flags)], nr);
-}
-
-void gen_move_size(const struct foliage_engine *e, struct lruvec *lv, uint64_t flags, int from, int to)
-{
-	int64_t nr = flags_nr(flags);
-
-	size_add(e, lv, flags, from, -nr);
-	size_add(e, lv, flags, to, nr);
-	if (e->exclusive)
-		return;
-	/* Reparenting marks the child dying, then collects its counters: whoever adds afterwards must see the mark. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&lv->dying, memory_order_relaxed))
-		gen_settle(e, lv);
-}
+const char *const gen_histgens_names[] = {"1", "4", NULL};
 
 /* Hand the counters of a dying lruvec to the live ancestor. */
 static void gen_settle(const struct foliage_engine *e, struct lruvec *lv)
@@ -48,6 +28,13 @@ static void gen_settle(const struct foliage_engine *e, struct lruvec *lv)
 					    atomic_exchange(&lv->gen.nr_pages[gen][type][zone], 0));
 	for (int type = 0; type < NR_TYPES; type++)
 		counter_add(e, &to->gen.nr_active[type], atomic_exchange(&lv->gen.nr_active[type], 0));
+}
+
+void gen_settle_dying(const struct foliage_engine *e, struct lruvec *lv)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&lv->dying, memory_order_relaxed))
+		gen_settle(e, lv);
 }
 
 /* ---- on and off the lists ---- */
@@ -252,7 +239,7 @@ void gen_carry_over(struct foliage_engine *e, struct lruvec *lv, unsigned int ty
 		g->avg_refaulted[type][t] = (g->avg_refaulted[type][t] + counter_size(&g->refaulted[hist][type][t])) / 2;
 		g->avg_total[type][t] = (g->avg_total[type][t] + total) / 2;
 	}
-	if (k->histgens == 1)
+	if (!k->histgens)
 		clear_hist(g, hist, type);
 }
 
@@ -261,7 +248,7 @@ void gen_clear_history(struct foliage_engine *e, struct lruvec *lv, uint64_t seq
 {
 	const struct gen_knobs *k = gen_knobs(e);
 
-	if (k->histgens == 1)
+	if (!k->histgens)
 		return;
 	for (unsigned int type = 0; type < NR_TYPES; type++)
 		clear_hist(&lv->gen, gen_hist(k, seq), type);

@@ -20,7 +20,7 @@ enum gup_fast { GUP_FAST_FLOOR, GUP_FAST_INC };
 
 /* Knobs of the whole family; each policy's table offers those that it reads. */
 struct gen_knobs {
-	uint32_t histgens;    /* NR_HIST_GENS: 1 or 4 */
+	uint32_t histgens;    /* NR_HIST_GENS: 0: 1, 1: 4 */
 	uint32_t memcg_abort; /* memcg-limit reclaim stops once its target is met */
 	uint32_t gain_base, gain_tier; /* B.6, C.6 */
 	/* mainline and variants (D.1-D.3) */
@@ -59,6 +59,8 @@ struct gen_rules {
 	bool count_saturated; /* protected[] counts saturated folios */
 	bool count_forced;  /* protected[] counts folios moved by forced aging */
 };
+
+extern const char *const gen_histgens_names[]; /* of the knob */
 
 static inline const struct gen_knobs *gen_knobs(const struct foliage_engine *e)
 {
@@ -103,7 +105,7 @@ static inline bool type_evictable(unsigned int type, int swappiness)
 
 static inline unsigned int gen_hist(const struct gen_knobs *k, uint64_t seq)
 {
-	return (unsigned int)(seq % k->histgens);
+	return k->histgens ? (unsigned int)(seq % MAX_NR_HIST) : 0;
 }
 
 /* -- gen.c -- */
@@ -111,8 +113,23 @@ void gen_add(struct foliage_engine *e, struct lruvec *lv, folio_id id, bool recl
 void gen_del(struct foliage_engine *e, struct lruvec *lv, folio_id id);
 void gen_activate(struct foliage_engine *e, struct lruvec *lv, folio_id id);
 void gen_deactivate(struct foliage_engine *e, struct lruvec *lv, folio_id id);
-/* Move `nr` pages between generation counters (-1: none); correct even while the lruvec is being reparented. */
-void gen_move_size(const struct foliage_engine *e, struct lruvec *lv, uint64_t flags, int from, int to);
+/* Reparenting marks the child dying, then collects its counters: whoever adds afterwards must see the mark. */
+void gen_settle_dying(const struct foliage_engine *e, struct lruvec *lv);
+
+/* Move the folio's pages between generation counters (-1: none); correct even while the lruvec is being reparented. */
+static inline void gen_move_size(const struct foliage_engine *e, struct lruvec *lv, uint64_t flags, int from, int to)
+{
+	unsigned int type = flags_type(flags), zone = flags_zone(flags);
+	int64_t nr = flags_nr(flags);
+
+	if (from >= 0)
+		counter_add(e, &lv->gen.nr_pages[from][type][zone], -nr);
+	if (to >= 0)
+		counter_add(e, &lv->gen.nr_pages[to][type][zone], nr);
+	if (!e->exclusive)
+		gen_settle_dying(e, lv);
+}
+
 /* Move a folio on a list one generation above the oldest of its type, or wherever its flag says it already went;
  * returns the generation. Under the lock. */
 int gen_inc(struct foliage_engine *e, struct lruvec *lv, folio_id id, bool *yielded);

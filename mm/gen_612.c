@@ -223,8 +223,8 @@ static const struct foliage_engine_policy v612_ops = {
 static const struct foliage_knob v612_knobs[] = {
 	{"memcg_abort", "memcg-limit reclaim stops once its target is met; the kernel never does (1.1, B.11)",
 	 FOLIAGE_KNOB_BOOL, offsetof(struct gen_knobs, memcg_abort), 0, 0, 1, NULL},
-	{"histgens", "generations with counters of their own: 1, or 4 as with CONFIG_LRU_GEN_STATS", FOLIAGE_KNOB_UINT,
-	 offsetof(struct gen_knobs, histgens), 1, 1, 4, NULL},
+	{"histgens", "generations with counters of their own: 1, or 4 as with CONFIG_LRU_GEN_STATS", FOLIAGE_KNOB_ENUM,
+	 offsetof(struct gen_knobs, histgens), 0, 0, 1, gen_histgens_names},
 	{"gain_base", "weight of tier 0 in the feedback (1.1, B.6)", FOLIAGE_KNOB_UINT,
 	 offsetof(struct gen_knobs, gain_base), 1, 1, 100, NULL},
 	{"gain_tier", "weight of the judged tier in the feedback (1.1, B.6)", FOLIAGE_KNOB_UINT,

@@ -106,7 +106,8 @@ static void scan_zone(struct foliage_engine *e, struct lruvec *lv, struct scan_c
 		struct folio *f = folio_at(e, id);
 		uint64_t flags = folio_flags(f);
 
-		__builtin_prefetch(folio_at(e, f->prev));
+		/* Two ahead: the next one's line was asked for in the round before. */
+		__builtin_prefetch(folio_at(e, folio_at(e, f->prev)->prev));
 		scan->scanned += flags_nr(flags);
 		if (sort_folio(e, lv, sc, scan, id, flags)) {
 			;

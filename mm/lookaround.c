@@ -32,8 +32,8 @@ static struct window window_around(const struct foliage_mapping *m)
 /* The entries around m->index that map the folio. */
 static struct window run_of(const struct foliage_mapping *m, folio_id id)
 {
-	struct window run = {m->index,
-			     pte_run_end(m->table, id, m->index, MIN(m->last + 1, (uint32_t)PTES_PER_TABLE))};
+	struct window run = {m->index, pte_run_end(m->table, id, m->index,
+						   MIN(m->last + 1, (uint32_t)PTES_PER_TABLE))};
 
 	while (run.first > m->first &&
 	       __atomic_load_n(&m->table->folio[run.first - 1], __ATOMIC_RELAXED) == id)
@@ -48,8 +48,8 @@ static bool has_walk_buffer(const struct scan_control *sc)
 	return sc->walk || sc->kswapd || sc->proactive;
 }
 
-static void promote_neighbour(struct foliage_engine *e, struct scan_control *sc, struct lruvec *lv, folio_id id,
-			      uint32_t vma_flags)
+static void promote_neighbour(struct foliage_engine *e, struct scan_control *sc, struct lruvec *lv,
+			      folio_id id, uint32_t vma_flags)
 {
 	bool exec = pte_exec(vma_flags, folio_flags(folio_at(e, id)));
 
@@ -77,8 +77,8 @@ static void look_around(struct foliage_engine *e, struct scan_control *sc, struc
 		if (id == FOLIO_NONE)
 			continue;
 		next = pte_run_end(t, id, i, w.end);
-		if ((i >= found.first && i < found.end) || !pte_any(t->young, i, next) || !pte_wanted(e, lv, id) ||
-		    !pte_take(t->young, i, next))
+		if ((i >= found.first && i < found.end) || !pte_any(t->young, i, next) ||
+		    !pte_wanted(e, lv, id) || !pte_take(t->young, i, next))
 			continue;
 		young += next - i;
 		pte_move_dirty(e, t, id, i, next);
@@ -94,7 +94,8 @@ static bool marked_since_isolation(const struct foliage_engine *e, uint64_t flag
 	return e->ops->rules && e->ops->rules->v612 && flags & F_REFERENCED;
 }
 
-void folio_referenced(struct foliage_engine *e, struct scan_control *sc, folio_id id, bool look, struct referenced *out)
+void folio_referenced(struct foliage_engine *e, struct scan_control *sc, folio_id id, bool look,
+		      struct referenced *out)
 {
 	struct lruvec *lv = folio_lruvec(e, folio_at(e, id));
 	uint64_t flags = folio_flags(folio_at(e, id));

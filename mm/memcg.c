@@ -16,7 +16,7 @@
  */
 #include "mm/memcg.h"
 #include "mm/engine.h"
-#include "mm/reclaim.h"
+#include "mm/gen.h"
 #include "mm/walk.h"
 
 #include <errno.h>
@@ -296,6 +296,29 @@ int foliage_memcg_create(struct foliage_engine *e, uint32_t parent, const char *
 	return slot;
 }
 
+/* Put every folio on the list that its flags name. Lists go to the parent by index, and there an index means another
+ * sequence number: a folio promoted from the child's oldest list to the one above could end up on the parent's youngest
+ * list with flags that name its oldest generation, which closes without ever meeting it. */
+static void settle_lists(struct foliage_engine *e, struct lruvec *lv)
+{
+	for (int list = LIST_GEN; list < LIST_FGW; list++) {
+		folio_id head = list_head(lv->index, list), next;
+
+		for (folio_id id = list_first(e, head); id != head; id = next) {
+			struct folio *f = folio_at(e, id);
+			uint64_t flags = folio_flags(f);
+			int home = gen_list(flags_gen(flags), flags_type(flags), flags_zone(flags));
+
+			next = f->next;
+			if (home == list)
+				continue;
+			list_del(e, id);
+			f->list = (uint16_t)home;
+			list_add(e, list_head(lv->index, home), id);
+		}
+	}
+}
+
 /* Both lists locked, so that nobody sees a folio on neither; the flag under the locks, so that whoever waits for the
  * child's lock finds the redirection when it gets it. Only here are two lruvecs locked at once, and one remove runs at
  * a time. */
@@ -303,6 +326,8 @@ static void reparent_lruvec(struct foliage_engine *e, struct lruvec *child, stru
 {
 	lruvec_lock(e, parent);
 	lruvec_lock(e, child);
+	if (e->ops->rules)
+		settle_lists(e, child);
 	e->ops->reparent(e, child, parent);
 	list_splice_tail(e, list_head(child->index, LIST_UNEVICTABLE), list_head(parent->index, LIST_UNEVICTABLE));
 	counter_add(e, &parent->clru.size[LIST_UNEVICTABLE], counter_read(&child->clru.size[LIST_UNEVICTABLE]));
@@ -326,6 +351,7 @@ static int remove_locked(struct foliage_engine *e, uint32_t slot)
 		if (e->memcgs[child].online)
 			return -EBUSY;
 	m->online = false;
+	m->min = m->low = 0; /* nobody is left to protect */
 	e->memcg_of_id[m->id] = 0;
 	memcg_lru_offline(e, slot);
 	for (uint32_t node = 0; node < e->nr_nodes && e->ops->reparent; node++)

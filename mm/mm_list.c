@@ -20,8 +20,8 @@
 #include <string.h>
 
 enum {
-	TAIL_END = -1,	/* nothing is new */
-	TAIL_ALL = -2,	/* no pass has finished yet: everything is new */
+	TAIL_END = -1, /* nothing is new */
+	TAIL_ALL = -2, /* no pass has finished yet: everything is new */
 
 	CHUNK_SHIFT = 8,
 	CHUNK_SIZE = 1 << CHUNK_SHIFT,
@@ -30,10 +30,10 @@ enum {
 
 struct mm_entry {
 	pthread_mutex_t busy; /* held while a walker reads its page tables */
-	bool dead;	      /* removed; written under both locks */
-	uint32_t users;	      /* walkers that hold the number */
+	bool dead;            /* removed; written under both locks */
+	uint32_t users;       /* walkers that hold the number */
 	uint32_t memcg;
-	int32_t prev, next; /* in the memcg's list; next also chains free entries */
+	int32_t prev, next;   /* in the memcg's list; next also chains free entries */
 	_Atomic uint64_t ran; /* a bit per node */
 };
 
@@ -371,7 +371,8 @@ static int32_t step(struct mm_walk *walk)
 {
 	struct mm_table *t = walk->e->mms;
 	struct mm_walk_state *state = walk->lv->walk;
-	int32_t mm = state->head == MM_NONE ? t->lists[walk->lv->memcg].first : entry_at(t, state->head)->next;
+	int32_t mm = state->head == MM_NONE ? t->lists[walk->lv->memcg].first
+					    : entry_at(t, state->head)->next;
 
 	state->head = mm;
 	if (mm != MM_NONE && (state->tail == TAIL_ALL || state->tail == mm)) {
@@ -451,7 +452,8 @@ bool mm_list_skip(struct foliage_engine *e, struct lruvec *lv, uint64_t seq)
 	return first;
 }
 
-void walk_stats(const struct foliage_engine *e, const struct lruvec *lv, uint64_t seq, uint64_t out[WALK_STATS])
+void walk_stats(const struct foliage_engine *e, const struct lruvec *lv, uint64_t seq,
+		uint64_t out[WALK_STATS])
 {
 	const struct mm_walk_state *state = lv->walk;
 	unsigned int slot = seq % MAX_NR_HIST;

@@ -34,8 +34,8 @@ struct mm_walk {
 	struct lruvec *lv;
 	uint64_t seq;
 	int swappiness;
-	bool force_scan;     /* visit everything: asked for, or met a process newer than the last pass */
-	uint64_t batched;    /* pages moved since others were last let in */
+	bool force_scan; /* visit everything: asked for, or met a process newer than the last pass */
+	uint64_t batched; /* pages moved since others were last let in */
 	uint64_t stat[WALK_STATS];
 };
 

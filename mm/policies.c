@@ -28,6 +28,7 @@ const struct foliage_policy *const foliage_policies[] = {
 	&foliage_policy_mglru_credit,
 	&foliage_policy_mglru_noio,
 	&foliage_policy_fg,
+	&foliage_policy_fgw,
 	&foliage_policy_mglru_612,
 	&foliage_policy_clru_612,
 

@@ -17,7 +17,8 @@ enum {
 
 /* What an entry maps: FOLIO_NONE when it is not present. Others may unmap meanwhile; a folio that has just left is
  * at worst promoted for somebody else's access. */
-static inline folio_id pte_folio(const struct foliage_engine *e, const struct foliage_pte_table *t, uint32_t i)
+static inline folio_id pte_folio(const struct foliage_engine *e, const struct foliage_pte_table *t,
+				 uint32_t i)
 {
 	folio_id id = __atomic_load_n(&t->folio[i], __ATOMIC_RELAXED);
 
@@ -25,7 +26,8 @@ static inline folio_id pte_folio(const struct foliage_engine *e, const struct fo
 }
 
 /* Where the entries after `i` that map the same (large) folio end; at most `end`. */
-static inline uint32_t pte_run_end(const struct foliage_pte_table *t, folio_id id, uint32_t i, uint32_t end)
+static inline uint32_t pte_run_end(const struct foliage_pte_table *t, folio_id id, uint32_t i,
+				   uint32_t end)
 {
 	uint32_t next = i + 1;
 
@@ -77,7 +79,8 @@ static inline bool pte_exec(uint32_t vma_flags, uint64_t flags)
 /* Is a young entry of this folio worth noticing for a walker of `lv`? */
 bool pte_wanted(const struct foliage_engine *e, const struct lruvec *lv, folio_id id);
 /* What hardware knows of dirtiness becomes the folio's. */
-void pte_move_dirty(struct foliage_engine *e, struct foliage_pte_table *t, folio_id id, uint32_t from, uint32_t end);
+void pte_move_dirty(struct foliage_engine *e, struct foliage_pte_table *t, folio_id id,
+		    uint32_t from, uint32_t end);
 
 /* A PMD's name in the Bloom filters. */
 static inline uint64_t pmd_key(const struct foliage_mapping *m)

@@ -54,7 +54,7 @@ static void put_tier(const struct foliage_engine *e, FILE *out, const struct lru
 			marks = "RTx";
 			n[0] = g->avg_refaulted[type][tier];
 			n[1] = g->avg_total[type][tier];
-		} else if (seq == gen_min_seq(lv, type) || k->histgens > 1) {
+		} else if (seq == gen_min_seq(lv, type) || k->histgens) {
 			marks = "rep";
 			n[0] = counter_size(&g->refaulted[hist][type][tier]);
 			n[1] = counter_size(&g->evicted[hist][type][tier]);
@@ -70,7 +70,7 @@ static void put_tier(const struct foliage_engine *e, FILE *out, const struct lru
  * one that opened it. */
 static void put_walk(const struct foliage_engine *e, FILE *out, const struct lruvec *lv, uint64_t seq)
 {
-	bool history = gen_knobs(e)->histgens > 1;
+	bool history = gen_knobs(e)->histgens;
 	const char *marks = "xxxx";
 	uint64_t n[4] = {0};
 
@@ -389,15 +389,23 @@ static uint64_t oldest_seq(const struct lruvec *lv, int swappiness)
 	return seq;
 }
 
+/* Folios that reclaim cannot free may come back to where they were found: one fruitless round is enough. */
 static int run_eviction(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, uint64_t seq,
 			int swappiness)
 {
-	int64_t batch = e->ops->rules->v612 ? MIN_LRU_BATCH : MAX_LRU_BATCH;
+	int64_t batch = e->ops->rules->v612 ? MIN_LRU_BATCH : MAX_LRU_BATCH, fruitless = 0;
+	uint64_t oldest;
 
 	if (seq > UINT64_MAX - MIN_NR_GENS || seq + MIN_NR_GENS > gen_max_seq(lv))
 		return -EINVAL;
-	while (seq >= oldest_seq(lv, swappiness) && sc->nr_reclaimed < sc->nr_to_reclaim) {
-		if (!gen_evict(e, lv, sc, MIN(batch, sc->nr_to_reclaim - sc->nr_reclaimed), swappiness))
+	while ((oldest = oldest_seq(lv, swappiness)) <= seq && sc->nr_reclaimed < sc->nr_to_reclaim) {
+		int64_t before = sc->nr_reclaimed;
+		int64_t n = gen_evict(e, lv, sc, MIN(batch, sc->nr_to_reclaim - before), swappiness);
+
+		if (!n)
+			break;
+		fruitless = sc->nr_reclaimed > before || oldest_seq(lv, swappiness) > oldest ? 0 : fruitless + n;
+		if (fruitless > (int64_t)(gen_type_size(e, lv, TYPE_ANON) + gen_type_size(e, lv, TYPE_FILE)))
 			break;
 		engine_yield(e);
 	}

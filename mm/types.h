@@ -150,6 +150,7 @@ struct lruvec {
 	pthread_mutex_t lock;
 	uint32_t index, memcg, node; /* index = memcg * nr_nodes + node */
 	atomic_bool dying;	     /* redirects to the parent memcg's lruvec of the node */
+	_Atomic uint64_t clock[NR_TYPES]; /* FG-W: the newest generation, read by every hit */
 	struct lru_gen gen;
 	struct clru clru;
 	struct mm_walk_state *walk;

@@ -33,7 +33,8 @@ bool pte_wanted(const struct foliage_engine *e, const struct lruvec *lv, folio_i
 	return (flags & (F_LRU | F_UNEVICTABLE)) == F_LRU || (e->ops->rules && e->ops->rules->v612);
 }
 
-void pte_move_dirty(struct foliage_engine *e, struct foliage_pte_table *t, folio_id id, uint32_t from, uint32_t end)
+void pte_move_dirty(struct foliage_engine *e, struct foliage_pte_table *t, folio_id id,
+		    uint32_t from, uint32_t end)
 {
 	uint64_t flags = folio_flags(folio_at(e, id));
 
@@ -46,8 +47,8 @@ void pte_move_dirty(struct foliage_engine *e, struct foliage_pte_table *t, folio
 
 static bool skip_vma(const struct mm_walk *walk, uint32_t vma)
 {
-	if (vma & (FOLIAGE_VMA_INACCESSIBLE | FOLIAGE_VMA_HUGETLB | FOLIAGE_VMA_LOCKED | FOLIAGE_VMA_SPECIAL |
-		   FOLIAGE_VMA_UNEVICTABLE) ||
+	if (vma & (FOLIAGE_VMA_INACCESSIBLE | FOLIAGE_VMA_HUGETLB | FOLIAGE_VMA_LOCKED |
+		   FOLIAGE_VMA_SPECIAL | FOLIAGE_VMA_UNEVICTABLE) ||
 	    !vma_has_recency(vma))
 		return true;
 	if (vma & (FOLIAGE_VMA_ANON | FOLIAGE_VMA_SHMEM))
@@ -102,7 +103,8 @@ static void read_table(struct mm_walk *walk, const struct foliage_mapping *m, st
 			continue;
 		next = pte_run_end(t, id, i, end);
 		d->total += next - i;
-		if (!pte_any(t->young, i, next) || !pte_wanted(e, walk->lv, id) || !pte_take(t->young, i, next))
+		if (!pte_any(t->young, i, next) || !pte_wanted(e, walk->lv, id) ||
+		    !pte_take(t->young, i, next))
 			continue;
 		d->young += next - i;
 		pte_move_dirty(e, t, id, i, next);
@@ -187,8 +189,8 @@ static bool can_walk(const struct foliage_engine *e)
 	return e->backend.next_mapping && e->ops->walk_young && e->caps & FOLIAGE_LRU_GEN_MM_WALK;
 }
 
-bool walk_mms(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, uint64_t seq, int swappiness,
-	      bool force_scan)
+bool walk_mms(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, uint64_t seq,
+	      int swappiness, bool force_scan)
 {
 	struct mm_walk walk = {
 		.e = e,

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Refault distance (A.7): is a page that comes back one that a slightly larger cache would have kept?
+ * Refault distance (A.7): is a page that comes back one that a slightly larger cache would have
+ * kept?
  *
- * Every lruvec has a clock, the non-resident age. It advances by a page whenever one leaves the inactive list:
- * downwards, by eviction, or upwards, by activation. An evicted folio leaves the time of its eviction behind.
- * When it returns, the time that has passed is the least number of further inactive slots that would have kept
- * it. If the active list has that many pages, the returning one is taken to be at least as hot as those: it comes
- * back active, and the coldest active ones will have to compete with it.
+ * Every lruvec has a clock, the non-resident age. It advances by a page whenever one leaves the
+ * inactive list: downwards, by eviction, or upwards, by activation. An evicted folio leaves the
+ * time of its eviction behind. When it returns, the time that has passed is the least number of
+ * further inactive slots that would have kept it. If the active list has that many pages, the
+ * returning one is taken to be at least as hot as those: it comes back active, and the coldest
+ * active ones will have to compete with it.
  *
- * Clocks count for the whole subtree: whatever ages an lruvec ages its ancestors. A shadow holds the time and the
- * name of the memcg that was being reclaimed, which may be an ancestor of the folio's own, because it is that
- * one's room that was too small.
+ * Clocks count for the whole subtree: whatever ages an lruvec ages its ancestors. A shadow holds
+ * the time and the name of the memcg that was being reclaimed, which may be an ancestor of the
+ * folio's own, because it is that one's room that was too small.
  */
 #include "mm/clru.h"
 #include "mm/shadow.h"
@@ -27,7 +29,8 @@ void workingset_age(const struct foliage_engine *e, struct lruvec *lv, int64_t n
 	}
 }
 
-/* How coarse the clock of a shadow is: 0 until memory has more pages than the timestamp has values. */
+/* How coarse the clock of a shadow is: 0 until memory has more pages than the timestamp has
+ * values. */
 static unsigned int bucket_order(const struct foliage_engine *e)
 {
 	unsigned int bits = fls64(e->totalram_pages - 1);
@@ -41,12 +44,13 @@ uint64_t workingset_eviction(struct foliage_engine *e, struct lruvec *target, fo
 	uint64_t age = (uint64_t)counter_read(&target->clru.nonresident_age);
 
 	workingset_age(e, target, flags_nr(flags));
-	return shadow_pack(e->memcgs[target->memcg].id, target->node, age >> bucket_order(e) & SHADOW_TIME_MASK,
-			   flags & F_WORKINGSET);
+	return shadow_pack(e->memcgs[target->memcg].id, target->node,
+			   age >> bucket_order(e) & SHADOW_TIME_MASK, flags & F_WORKINGSET);
 }
 
 /* Pages that would have to give way to one of this type. */
-static uint64_t workingset_size(const struct foliage_engine *e, const struct lruvec *lv, unsigned int type)
+static uint64_t workingset_size(const struct foliage_engine *e, const struct lruvec *lv,
+				unsigned int type)
 {
 	uint64_t size = clru_seen_size(e, lv, LIST_ACTIVE_FILE);
 
@@ -71,11 +75,12 @@ static bool refault_is_recent(const struct foliage_engine *e, unsigned int type,
 	if (clru_knobs(e)->refault == CLRU_REFAULT_ALWAYS)
 		return true;
 	age = (uint64_t)counter_read(&lv->clru.nonresident_age) - (shadow_time(shadow) << order);
-	return (age & ((UINT64_C(1) << (SHADOW_TIME_BITS + order)) - 1)) <= workingset_size(e, lv, type);
+	return (age & ((UINT64_C(1) << (SHADOW_TIME_BITS + order)) - 1)) <=
+	       workingset_size(e, lv, type);
 }
 
-void workingset_refault(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv, folio_id id,
-			uint64_t shadow)
+void workingset_refault(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv,
+			folio_id id, uint64_t shadow)
 {
 	struct folio *f = folio_at(e, id);
 	uint64_t flags = folio_flags(f), set = F_ACTIVE;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every page holds one position on a tape, at its last access; a distance is the number of positions held behind
- * it. Positions are bits; lines of 512 bits have their sums in a Fenwick tree, so that a query takes one short
- * walk in a small tree and one popcount of a cache line. The tape is twice as long as there are pages; when
- * its end is reached the held positions move together at the front.
+ * Every page holds one position on a tape, at its last access; a distance is the number of
+ * positions held behind it. Positions are bits; lines of 512 bits have their sums in a Fenwick
+ * tree, so that a query takes one short walk in a small tree and one popcount of a cache line. The
+ * tape is twice as long as there are pages; when its end is reached the held positions move
+ * together at the front.
  */
 #include "trace/distance.h"
 

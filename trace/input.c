@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The window slides: what readers have consumed is dropped when more is wanted, and the window grows only for
- * a reader that asks for more than it holds (one block of Foliage's own format, one long line). Packed files
- * are recognized by their first bytes, never by their name.
+ * The window slides: what readers have consumed is dropped when more is wanted, and the window
+ * grows only for a reader that asks for more than it holds (one block of Foliage's own format, one
+ * long line). Packed files are recognized by their first bytes, never by their name.
  */
 #include "trace/input.h"
 

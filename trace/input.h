@@ -24,7 +24,8 @@ struct unpacker {
 
 struct input {
 	char *name; /* for messages */
-	/* The window: bytes pos..end of buf are unread; buf[0] is byte `base` of the unpacked data. */
+	/* The window: bytes pos..end of buf are unread; buf[0] is byte `base` of the unpacked data.
+	 */
 	uint8_t *buf;
 	size_t pos, end, size;
 	uint64_t base;
@@ -54,8 +55,8 @@ const char *input_packing(const struct input *in); /* "none", "zstd", "gzip", "x
 /* Make `want` bytes available at buf + pos, fewer only at the end. Returns how many there are. */
 ssize_t input_fill(struct input *in, size_t want, struct err *err);
 
-/* The next line without its end, in the window until the next call: 1, 0 at the end, or a negative errno. The line
- * is followed by a zero byte. */
+/* The next line without its end, in the window until the next call: 1, 0 at the end, or a negative
+ * errno. The line is followed by a zero byte. */
 int input_line(struct input *in, char **line, size_t *length, struct err *err);
 
 static inline uint64_t input_offset(const struct input *in)

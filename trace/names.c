@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers may be few and far apart (process numbers), so nothing here has a size that follows from a number.
+ * Numbers may be few and far apart (process numbers), so nothing here has a size that follows from
+ * a number.
  */
 #include "trace/names.h"
 

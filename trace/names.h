@@ -14,8 +14,8 @@ struct name {
 	char *text;
 };
 
-/* A log of names given, in order, and an open-addressing table over it: from text for names_intern, from
- * number for names_set. One structure is used with one of the two only. */
+/* A log of names given, in order, and an open-addressing table over it: from text for names_intern,
+ * from number for names_set. One structure is used with one of the two only. */
 struct names {
 	struct name *log;
 	uint32_t nr, room;

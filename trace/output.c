@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A target that is no regular file (a pipe, /dev/null) is written directly: it cannot be renamed over.
+ * A target that is no regular file (a pipe, /dev/null) is written directly: it cannot be renamed
+ * over.
  */
 #include "trace/output.h"
 

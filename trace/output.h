@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Output: bytes of a new file, zstd-packed when its name ends in .zst. Unless asked for in place, they go to a
- * temporary file beside it, so that the name appears only when everything is there.
+ * Output: bytes of a new file, zstd-packed when its name ends in .zst. Unless asked for in place,
+ * they go to a temporary file beside it, so that the name appears only when everything is there.
  */
 #ifndef FOLIAGE_TRACE_OUTPUT_H
 #define FOLIAGE_TRACE_OUTPUT_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * CSV: which column means what comes from trace_options.columns, "key=column,...", a column being a header's
- * name or a number from 1 on; or from a header whose names are known. Keys:
+ * CSV: which column means what comes from trace_options.columns, "key=column,...", a column being a
+ * header's name or a number from 1 on; or from a header whose names are known. Keys:
  *   page    page number             block   sector of 512 bytes        offset  byte offset or address
  *   size    bytes of the request    nr      pages of the request
  *   op      read, write, load, store, exec (or r, w, l, s, x, or a SCSI command in hexadecimal)
  *   file, process   names
- * Exactly one of page, block and offset. The separator is the first of comma, semicolon, tab and | that the first
- * line holds. A first line none of whose fields begins with a digit is a header.
+ * Exactly one of page, block and offset. The separator is the first of comma, semicolon, tab and |
+ * that the first line holds. A first line none of whose fields begins with a digit is a header.
  */
 #include "trace/reader.h"
 
@@ -106,7 +106,8 @@ static void columns_by_header(struct csv *csv, char *const *field, int n)
 		for (int i = n; i-- > 0;)
 			if (*field[i] && *field[i] != ' ' && in_list(synonyms[key], field[i]))
 				csv->column[key] = i;
-	/* A trace with several kinds of place: a page number says most, a block more than an offset. */
+	/* A trace with several kinds of place: a page number says most, a block more than an
+	 * offset. */
 	for (int key = KEY_OFFSET; key > KEY_PAGE; key--)
 		if (csv->column[key - 1] >= 0 || (key == KEY_OFFSET && csv->column[KEY_PAGE] >= 0))
 			csv->column[key] = -1;

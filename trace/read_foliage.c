@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Foliage's own format. Every block is checked whole before its first record is handed out, and the end mark
- * proves that nothing is missing. A recording that was interrupted has no end mark: as "foliage" that is an
- * error, as "foliage-partial" it is read up to its last complete block.
+ * Foliage's own format. Every block is checked whole before its first record is handed out, and the
+ * end mark proves that nothing is missing. A recording that was interrupted has no end mark: as
+ * "foliage" that is an error, as "foliage-partial" it is read up to its last complete block.
  */
 #include "trace/format.h"
 #include "trace/reader.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * fio's I/O logs, "fio version 2 iolog" and "fio version 3 iolog". Lines are "FILE ACTION" or "FILE ACTION OFFSET
- * LENGTH", in version 3 with the time in front. Only reads and writes touch pages; opening, closing, waiting,
- * syncing and trimming are checked and passed over.
+ * fio's I/O logs, "fio version 2 iolog" and "fio version 3 iolog". Lines are "FILE ACTION" or "FILE
+ * ACTION OFFSET LENGTH", in version 3 with the time in front. Only reads and writes touch pages;
+ * opening, closing, waiting, syncing and trimming are checked and passed over.
  */
 #include "trace/reader.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * oracleGeneral: packed little-endian records of 24 bytes: u32 time, u64 id, u32 size in bytes, i64 index of the
- * next access to the id or -1.
+ * oracleGeneral: packed little-endian records of 24 bytes: u32 time, u64 id, u32 size in bytes, i64
+ * index of the next access to the id or -1.
  *
- * Of a block trace the id is a sector of 512 bytes and the size a multiple of it. Object traces give size 0 or 1
- * where they know no size: such a record is one page with the id as its number. A request covers every page
- * that its bytes touch.
+ * Of a block trace the id is a sector of 512 bytes and the size a multiple of it. Object traces
+ * give size 0 or 1 where they know no size: such a record is one page with the id as its number. A
+ * request covers every page that its bytes touch.
  */
 #include "trace/reader.h"
 
@@ -36,7 +36,8 @@ static struct oracle_record oracle_decode(const uint8_t *from)
 	return r;
 }
 
-/* Time never runs back, and `next` is ahead. No reader of wrong guesses gets through a few of these. */
+/* Time never runs back, and `next` is ahead. No reader of wrong guesses gets through a few of
+ * these. */
 static bool oracle_sniff(const uint8_t *head, size_t bytes, bool whole)
 {
 	uint32_t time = 0;

@@ -2,9 +2,11 @@
  *
  * Three formats of one line a record; empty lines and lines that begin with # are passed over.
  *   text      one page number, decimal or 0x hexadecimal
- *   lis       "start count ignored request-number", the traces of the ARC paper: `count` pages from `start` on
- *   address   "l 0xADDRESS n" or "s 0xADDRESS n": a load or store of the page that holds the address; n, the
- *             instructions since the last one, is not used. Always pages, --objects or not.
+ *   lis       "start count ignored request-number", the traces of the ARC paper: `count` pages
+ *             from `start` on
+ *   address   "l 0xADDRESS n" or "s 0xADDRESS n": a load or store of the page that holds the
+ *             address; n, the instructions since the last one, is not used. Always pages,
+ *             --objects or not.
  */
 #include "trace/reader.h"
 

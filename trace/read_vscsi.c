@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * VMware's vscsi traces, little-endian. Version 1, 32 bytes: u32 serial, u32 bytes, u32 segments, u16 command,
- * u16 version, u64 sector, u64 time. Version 2, 40 bytes: u16 command, u16 version, u32 serial, u32 bytes, u32
- * segments, u64 sector, u64 time, u64 response time. The version word is 1 or 2 in its high byte; all records of
- * a file have the same.
+ * VMware's vscsi traces, little-endian. Version 1, 32 bytes: u32 serial, u32 bytes, u32 segments,
+ * u16 command, u16 version, u64 sector, u64 time. Version 2, 40 bytes: u16 command, u16 version,
+ * u32 serial, u32 bytes, u32 segments, u64 sector, u64 time, u64 response time. The version word is
+ * 1 or 2 in its high byte; all records of a file have the same.
  *
- * A command without data touches no page and is passed over; of the rest, what is no SCSI write is a read.
+ * A command without data touches no page and is passed over; of the rest, what is no SCSI write is
+ * a read.
  */
 #include "trace/reader.h"
 

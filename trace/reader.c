@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the readers share: records of fixed size, lines, numbers, the pages of a byte range, and messages that
- * name the place.
+ * What the readers share: records of fixed size, lines, numbers, the pages of a byte range, and
+ * messages that name the place.
  */
 #include "trace/reader.h"
 

@@ -13,7 +13,8 @@ struct reader {
 	const char *name;
 	const char
 		*suffixes; /* ".a .b ": each followed by a space; "" when the name says nothing */
-	/* Could `head` begin such a trace? `whole`: nothing follows it. NULL: only by name or on request. */
+	/* Could `head` begin such a trace? `whole`: nothing follows it. NULL: only by name or on
+	 * request. */
 	bool (*sniff)(const uint8_t *head, size_t bytes, bool whole);
 	int (*open)(struct trace *trace, const struct trace_options *options, struct err *err);
 	ssize_t (*read)(struct trace *trace, struct trace_record *records, size_t max,
@@ -36,7 +37,8 @@ struct trace {
 extern const struct reader reader_foliage, reader_foliage_partial, reader_oracle, reader_vscsi,
 	reader_u32, reader_u64, reader_csv, reader_text, reader_lis, reader_iolog, reader_address;
 
-/* For formats of records of `size` bytes: how many whole ones are in the window, at most `max`; 0 at the end. */
+/* For formats of records of `size` bytes: how many whole ones are in the window, at most `max`; 0
+ * at the end. */
 ssize_t reader_fixed(struct trace *trace, size_t size, size_t max, struct err *err);
 
 /* "FILE: record N (byte B): reason" / "FILE: line N: reason"; both return -EILSEQ. */
@@ -45,10 +47,12 @@ int reader_bad_record(struct trace *trace, uint64_t byte, struct err *err, const
 int reader_bad_line(struct trace *trace, struct err *err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The next line that is neither empty nor a comment (#), without blanks in front: 1, 0 or a negative errno. */
+/* The next line that is neither empty nor a comment (#), without blanks in front: 1, 0 or a
+ * negative errno. */
 int reader_line(struct trace *trace, char **line, struct err *err);
 
-/* Parse one unsigned number, decimal or 0x hexadecimal, move *text behind it. False: none, or over 64 bits. */
+/* Parse one unsigned number, decimal or 0x hexadecimal, move *text behind it. False: none, or over
+ * 64 bits. */
 bool reader_number(char **text, uint64_t *number);
 /* Blanks; returns the text behind them. */
 char *reader_blanks(char *text);

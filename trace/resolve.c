@@ -2,13 +2,14 @@
  *
  * Page numbers to dense ids.
  *
- * An open-addressing table maps a page to its id: 4-byte slots, linear probing, at most 3/4 full. A slot of a table
- * of 2^k holds id + 1 in its low k bits and bits of the page's hash in the others. It does not hold the page:
- * pages[id] does, and the hash bits make looking there for nothing rare. So the table takes 5.3 to 10.7 bytes a
- * page, and since pages[] holds all keys, growing frees the old table before the new one is filled.
+ * An open-addressing table maps a page to its id: 4-byte slots, linear probing, at most 3/4 full. A
+ * slot of a table of 2^k holds id + 1 in its low k bits and bits of the page's hash in the others.
+ * It does not hold the page: pages[id] does, and the hash bits make looking there for nothing rare.
+ * So the table takes 5.3 to 10.7 bytes a page, and since pages[] holds all keys, growing frees the
+ * old table before the new one is filled.
  *
- * Both memory accesses of a lookup are known ahead for a whole batch of pages: one pass hashes and prefetches
- * slots, the next reads the slots and prefetches pages[], the last decides.
+ * Both memory accesses of a lookup are known ahead for a whole batch of pages: one pass hashes and
+ * prefetches slots, the next reads the slots and prefetches pages[], the last decides.
  */
 #include "trace/resolve.h"
 
@@ -54,8 +55,9 @@ static uint64_t page_hash(uint64_t page)
 	return page * UINT64_C(0xBF58476D1CE4E5B9);
 }
 
-/* Grow without copying: the pages move in the page tables. These tables begin too small for huge pages and do
- * not ask for them later: a huge page at the end, mostly unused, costs a small trace more than it brings. */
+/* Grow without copying: the pages move in the page tables. These tables begin too small for huge
+ * pages and do not ask for them later: a huge page at the end, mostly unused, costs a small trace
+ * more than it brings. */
 static int table_resize(void **table, size_t old, size_t new)
 {
 	void *p = *table ? mremap(*table, old, new, MREMAP_MAYMOVE) : mem_table(new);
@@ -288,7 +290,8 @@ static void *cut(void *table, size_t room, size_t used)
 
 void resolver_finish(struct resolver *r, struct resolved *out)
 {
-	/* What is left in the queue when memory ran out was never resolved, and the caller knows. */
+	/* What is left in the queue when memory ran out was never resolved, and the caller knows.
+	 */
 	resolve_queue(r);
 	mem_table_free(r->slots, r->nr_slots * sizeof(*r->slots));
 	r->out.ids =

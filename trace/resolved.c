@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What some users of a resolved trace need besides the ids: when each page comes next, how often it comes, and its
- * rank among the page numbers.
+ * What some users of a resolved trace need besides the ids: when each page comes next, how often it
+ * comes, and its rank among the page numbers.
  */
 #include "trace/trace.h"
 
@@ -57,7 +57,8 @@ int resolved_counts(struct resolved *r)
 	return 0;
 }
 
-/* One pass of a least-significant-digit radix sort of ids by 16 bits of their pages. `start` is scratch. */
+/* One pass of a least-significant-digit radix sort of ids by 16 bits of their pages. `start` is
+ * scratch. */
 static void sort_pass(const uint64_t *pages, unsigned int shift, const uint32_t *from, uint32_t *to,
 		      uint32_t n, uint32_t *start)
 {

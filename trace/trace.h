@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Traces: a stream of page accesses out of any of the formats that people have, and the resolution of page
- * numbers to the dense ids that a replay runs on.
+ * Traces: a stream of page accesses out of any of the formats that people have, and the resolution
+ * of page numbers to the dense ids that a replay runs on.
  */
 #ifndef FOLIAGE_TRACE_TRACE_H
 #define FOLIAGE_TRACE_TRACE_H
@@ -34,8 +34,8 @@ struct trace_record {
 struct trace_options {
 	const char *format; /* NULL: by content and name */
 	bool objects;       /* every record is one page, whatever its size */
-	const char *
-		columns; /* CSV: "block=lbn,size=size,op=op,..." (see docs/trace-format.md); NULL: by header */
+	/* CSV: "block=lbn,size=size,op=op,..." (see docs/trace-format.md); NULL: by header */
+	const char *columns;
 };
 
 enum {
@@ -46,7 +46,8 @@ enum {
 
 struct trace;
 
-/* Open `path` ("-" is standard input; .zst, .gz and .xz are unpacked). The message of a failure names the file. */
+/* Open `path` ("-" is standard input; .zst, .gz and .xz are unpacked). The message of a failure
+ * names the file. */
 int trace_open(const char *path, const struct trace_options *options, struct trace **trace,
 	       struct err *err);
 void trace_close(struct trace *trace);
@@ -63,16 +64,17 @@ const char *trace_process_name(const struct trace *trace, uint32_t process);
 
 enum trace_name_kind { TRACE_NAME_FILE, TRACE_NAME_PROCESS };
 
-/* The names read so far, one a call, in the order in which the trace gave them; *cursor is 0 at first. False: no
- * more now, later reads may bring some. */
+/* The names read so far, one a call, in the order in which the trace gave them; *cursor is 0 at
+ * first. False: no more now, later reads may bring some. */
 bool trace_next_name(const struct trace *trace, enum trace_name_kind kind, size_t *cursor,
 		     uint32_t *number, const char **name);
 
-/* Up to `max` records; 0 at the end; a negative errno (-EILSEQ: malformed, -EIO, ...) with file, place (record or
- * line) and reason in *err. */
+/* Up to `max` records; 0 at the end; a negative errno (-EILSEQ: malformed, -EIO, ...) with file,
+ * place (record or line) and reason in *err. */
 ssize_t trace_read(struct trace *trace, struct trace_record *records, size_t max, struct err *err);
 
-/* How many of the records are within *left page accesses; the last one is shortened to fit. Counts *left down. */
+/* How many of the records are within *left page accesses; the last one is shortened to fit. Counts
+ * *left down. */
 size_t trace_cut(struct trace_record *records, size_t n, uint64_t *left);
 
 /* Page number and file in one number, by which pages are told apart. */
@@ -95,10 +97,11 @@ struct resolved {
 	uint32_t *counts; /* [nr_ids] */
 };
 
-/* Read whole traces, one after another, at most `limit` page accesses (0: all). Page numbers of different paths are
- * the same pages. -ENODATA when there is no access at all. A pipe is read once and needs no temporary file
- * here, since everything is kept resolved. `progress` may be NULL; it is called with accesses so far and returns
- * false to stop early with -EINTR (what was read stays valid). */
+/* Read whole traces, one after another, at most `limit` page accesses (0: all). Page numbers of
+ * different paths are the same pages. -ENODATA when there is no access at all. A pipe is read once
+ * and needs no temporary file here, since everything is kept resolved. `progress` may be NULL; it
+ * is called with accesses so far and returns false to stop early with -EINTR (what was read stays
+ * valid). */
 int trace_resolve(const char *const *paths, size_t nr_paths, const struct trace_options *options,
 		  uint64_t limit, bool (*progress)(void *ctx, uint64_t accesses), void *ctx,
 		  struct resolved *out, struct err *err);

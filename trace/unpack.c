@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Unpackers: zstd, gzip and xz, each over its own library, all streaming and all accepting several frames in a
- * row. The end of the file is good only between two frames; anywhere else the file is truncated.
+ * Unpackers: zstd, gzip and xz, each over its own library, all streaming and all accepting several
+ * frames in a row. The end of the file is good only between two frames; anywhere else the file is
+ * truncated.
  */
 #include "trace/input.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of output formats, and the formats of one number an access. These know no files: what they write is the
- * page's identity, file and page in one number (trace_page_key).
+ * The table of output formats, and the formats of one number an access. These know no files: what
+ * they write is the page's identity, file and page in one number (trace_page_key).
  */
 #include "trace/write.h"
 

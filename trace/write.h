@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writing traces: Foliage's own format, which loses nothing, and the plain ones, one page access a record.
+ * Writing traces: Foliage's own format, which loses nothing, and the plain ones, one page access a
+ * record.
  */
 #ifndef FOLIAGE_TRACE_WRITE_H
 #define FOLIAGE_TRACE_WRITE_H
@@ -10,13 +11,14 @@
 struct trace_writer;
 
 enum {
-	/* Write under the final name from the beginning, for recorders: what is there when the recorder dies stays
-	 * readable up to the last flush ("foliage-partial"). Otherwise the name appears at trace_commit. */
+	/* Write under the final name from the beginning, for recorders: what is there when the
+	 * recorder dies stays readable up to the last flush ("foliage-partial"). Otherwise the name
+	 * appears at trace_commit. */
 	TRACE_WRITE_IN_PLACE = 1 << 0,
 };
 
-/* `format`: foliage, u32, u64, text, csv, oracle; NULL: by the name's ending, foliage for "-". A name that ends in
- * .zst is packed. -EINVAL: unknown format, or no way to tell. */
+/* `format`: foliage, u32, u64, text, csv, oracle; NULL: by the name's ending, foliage for "-". A
+ * name that ends in .zst is packed. -EINVAL: unknown format, or no way to tell. */
 int trace_create(const char *path, const char *format, unsigned int flags,
 		 struct trace_writer **writer, struct err *err);
 /* -ERANGE: the format cannot hold a record (page over 32 bits). */

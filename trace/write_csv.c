@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * CSV: "page,nr,op,file,process", one request a line, read back by column names. A file or process is written by
- * name, or as #NUMBER when it has none; number 0 is an empty field.
+ * CSV: "page,nr,op,file,process", one request a line, read back by column names. A file or process
+ * is written by name, or as #NUMBER when it has none; number 0 is an empty field.
  */
 #include "trace/writer.h"
 

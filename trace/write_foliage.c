@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writing Foliage's own format: records are coded into one block until it is full or flushed, names into another,
- * which goes out first, so that a name is never behind its first use.
+ * Writing Foliage's own format: records are coded into one block until it is full or flushed, names
+ * into another, which goes out first, so that a name is never behind its first use.
  */
 #include "trace/format.h"
 #include "trace/writer.h"

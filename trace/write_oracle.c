@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * oracleGeneral: one record a page access, as an object trace: the page's identity is the id, the size 1, the time
- * the record's number (32 bits, staying at the largest). A record tells when its page comes next, so everything
- * is kept, resolved, until the end.
+ * oracleGeneral: one record a page access, as an object trace: the page's identity is the id, the
+ * size 1, the time the record's number (32 bits, staying at the largest). A record tells when its
+ * page comes next, so everything is kept, resolved, until the end.
  */
 #include "trace/format.h"
 #include "trace/resolve.h"

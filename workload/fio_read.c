@@ -5,6 +5,10 @@
  * room behaves as all of them do in all of it, provided that what depends on the size of memory
  * still sees the whole (the environment's `scale`).
  *
+ * Time enters in one place: the kernel's classic LRU decides on statistics that are flushed every
+ * two seconds, which is so many reads at the published rate. A policy with knobs for that gets them
+ * set, unless its text sets them.
+ *
  * The number of reads is the published rate times the published time. Every policy gets its own
  * number: a faster one reads more in 600 seconds. The sequence is made once a theta and fed to all
  * of them, piece by piece.
@@ -14,6 +18,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/bits.h"
@@ -51,6 +56,7 @@ int fio_read_plan(const struct published *p, double theta, unsigned int nr_jobs,
 	iops *= (double)nr_jobs / FIO_READ_JOBS;
 	cell->ramp = (uint64_t)(iops * FIO_READ_RAMP);
 	cell->total = (uint64_t)(iops * (FIO_READ_RAMP + FIO_READ_SECONDS));
+	cell->flush = (uint64_t)(iops * FIO_READ_FLUSH);
 	return 0;
 }
 
@@ -132,6 +138,40 @@ static int read_all(struct zipf_fio *jobs, unsigned int nr_jobs, uint32_t *ids,
 	return 0;
 }
 
+static bool has_knob(const struct foliage_policy *policy, const char *name)
+{
+	for (const struct foliage_knob *k = policy->knobs; k && k->name; k++) {
+		if (!strcmp(k->name, name))
+			return true;
+	}
+	return false;
+}
+
+/* The policy of a cell with its statistics flushed in time. The knobs are a copy. */
+static int set_time(struct fio_read_cell *cell, struct err *err)
+{
+	const struct policy_choice *choice = cell->policy;
+	char text[64];
+
+	cell->timed = *choice;
+	if (!has_knob(choice->policy, "frozen") || !has_knob(choice->policy, "flush_every") ||
+	    strstr(choice->label, "frozen=") || strstr(choice->label, "flush_every="))
+		return 0;
+	cell->timed.knobs = malloc(choice->policy->knobs_size);
+	if (!cell->timed.knobs)
+		return err_set(err, -ENOMEM, "out of memory");
+	memcpy(cell->timed.knobs, choice->knobs, choice->policy->knobs_size);
+	snprintf(text, sizeof(text), "frozen=1,flush_every=%llu", (unsigned long long)cell->flush);
+	return policy_knobs_parse(choice->policy, cell->timed.knobs, text, err);
+}
+
+static void unset_time(struct fio_read_cell *cell)
+{
+	if (cell->timed.knobs != cell->policy->knobs)
+		free(cell->timed.knobs);
+	cell->timed = (struct policy_choice){0};
+}
+
 static int open_rooms(unsigned int nr_jobs, struct fio_read_cell *cells, size_t nr, struct err *err)
 {
 	for (size_t i = 0; i < nr; i++) {
@@ -142,8 +182,10 @@ static int open_rooms(unsigned int nr_jobs, struct fio_read_cell *cells, size_t 
 			.seed = 1,
 			.scale = (double)FIO_READ_JOBS / nr_jobs,
 		};
-		int r = room_open(cells[i].policy, &env, &cells[i].room, err);
+		int r = set_time(&cells[i], err);
 
+		if (!r)
+			r = room_open(&cells[i].timed, &env, &cells[i].room, err);
 		if (r)
 			return r;
 	}
@@ -155,15 +197,16 @@ static void close_rooms(struct fio_read_cell *cells, size_t nr)
 	for (size_t i = 0; i < nr; i++) {
 		struct foliage_stats stats;
 
-		if (!cells[i].room)
-			continue;
-		if (cells[i].done > cells[i].ramp) {
+		if (cells[i].room && cells[i].done > cells[i].ramp) {
 			room_stats(cells[i].room, &stats);
 			cells[i].accesses = cells[i].done - cells[i].ramp;
 			cells[i].refaults = stats.refaults;
 		}
-		room_close(cells[i].room);
+		if (cells[i].room)
+			room_close(cells[i].room);
 		cells[i].room = NULL;
+		if (cells[i].timed.policy)
+			unset_time(&cells[i]);
 	}
 }
 

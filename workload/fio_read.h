@@ -19,6 +19,7 @@ enum {
 	FIO_READ_ROOM = 4194304,  /* the whole room: 16 GiB */
 	FIO_READ_RAMP = 45,       /* seconds that do not count */
 	FIO_READ_SECONDS = 600,   /* seconds that do */
+	FIO_READ_FLUSH = 2,       /* seconds between two flushes of a kernel's memcg statistics */
 	FIO_READ_NR_THETAS = 4,
 };
 
@@ -28,8 +29,10 @@ extern const double fio_read_thetas[FIO_READ_NR_THETAS];
 struct fio_read_cell {
 	const struct policy_choice *policy;
 	uint64_t ramp, total; /* accesses before counting starts, and altogether */
+	uint64_t flush;       /* accesses in FIO_READ_FLUSH seconds */
 
 	struct room *room;
+	struct policy_choice timed; /* `policy` with what depends on time set */
 	uint64_t done;
 	uint64_t accesses, refaults; /* that count */
 	double seconds;              /* CPU time of the policy */

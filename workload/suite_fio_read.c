@@ -269,6 +269,12 @@ static int notes(const struct fio_suite *s, struct suite_report *report)
 				  FIO_READ_ROOM / FIO_READ_JOBS * s->jobs, FIO_READ_JOBS / s->jobs);
 
 	if (!r)
+		r = suite_report_note(
+			report,
+			"statistics of policies with the knob `frozen` are flushed every %d s, "
+			"as a kernel does",
+			FIO_READ_FLUSH);
+	if (!r)
 		r = suite_report_note(report,
 				      "iops: 1 / (hit + refaults * page), fitted on clru's "
 				      "published row alone: hit "

@@ -211,6 +211,25 @@ FOLIAGE_API void foliage_folio_unlock(struct foliage_engine *engine, foliage_fol
 /* MADV_COLD and failed invalidation (B.14). */
 FOLIAGE_API void foliage_folio_deactivate(struct foliage_engine *engine, struct foliage_cpu *cpu,
 					  foliage_folio folio);
+/* MADV_FREE: refs are forgotten, the clean page becomes reclaimable like a file's (B.14). */
+FOLIAGE_API void foliage_folio_lazyfree(struct foliage_engine *engine, struct foliage_cpu *cpu, foliage_folio folio);
+/* DAMON's lru_prio and the like: to the young end (C.9). */
+FOLIAGE_API void foliage_folio_activate(struct foliage_engine *engine, struct foliage_cpu *cpu, foliage_folio folio);
+/* MADV_PAGEOUT: reclaim this folio now, references ignored, refs capped first (C.9). Pages freed, or -EBUSY. */
+FOLIAGE_API int64_t foliage_folio_pageout(struct foliage_engine *engine, struct foliage_cpu *cpu, foliage_folio folio);
+/* get_user_pages: the slow path is an fd access, the fast path touches the flag word only (C.9). */
+FOLIAGE_API void foliage_folio_gup_fast(struct foliage_engine *engine, foliage_folio folio);
+/* smaps: reset the counter, generation untouched; and "Referenced", "workingset" as every reader must test them. */
+FOLIAGE_API void foliage_folio_clear_refs(struct foliage_engine *engine, foliage_folio folio);
+FOLIAGE_API bool foliage_folio_referenced(struct foliage_engine *engine, foliage_folio folio);
+FOLIAGE_API bool foliage_folio_workingset(struct foliage_engine *engine, foliage_folio folio);
+/* Split a large folio into single pages: `folio` keeps its number for the first page, the others get parts[0 ..
+ * nr_pages - 2]; all inherit refs and generation. `young`: its PMD entry was young, which counts as an access. */
+FOLIAGE_API int foliage_folio_split(struct foliage_engine *engine, struct foliage_cpu *cpu, foliage_folio folio,
+				    const foliage_folio *parts, bool young);
+/* Migration: `to` (not in the engine) takes over everything that `from` has earned. */
+FOLIAGE_API int foliage_folio_migrate(struct foliage_engine *engine, struct foliage_cpu *cpu, foliage_folio from,
+				      foliage_folio to);
 /* Is it in the engine, and not evicted? */
 FOLIAGE_API bool foliage_folio_present(struct foliage_engine *engine, foliage_folio folio);
 /* Put everything that waits in the cpu's batches on the lists. */

@@ -230,7 +230,8 @@ void world_map(struct world *w, uint32_t nr, uint64_t vpage, uint32_t page)
 	struct world_table *table = mm->tables[vpage / 512];
 	struct world_pte *pte = calloc(1, sizeof(*pte));
 
-	if (!vma || vma->start > vpage || vma->start + vma->nr < vpage + pages || vpage % 512 + pages > 512)
+	if (!vma || vma->start > vpage || vma->start + vma->nr < vpage + pages ||
+	    vpage % 512 + pages > 512)
 		fail_msg("page %u does not fit at %llu", page, (unsigned long long)vpage);
 	if (!table) {
 		table = calloc(1, sizeof(*table));
@@ -265,7 +266,8 @@ bool world_try_touch(struct world *w, uint32_t mm, uint64_t vpage, bool write)
 void world_touch(struct world *w, uint32_t mm, uint64_t vpage, bool write)
 {
 	if (!world_try_touch(w, mm, vpage, write))
-		fail_msg("process %u touches %llu, which is not mapped", mm, (unsigned long long)vpage);
+		fail_msg("process %u touches %llu, which is not mapped", mm,
+			 (unsigned long long)vpage);
 }
 
 bool world_young(const struct world *w, uint32_t mm, uint64_t vpage)
@@ -458,14 +460,15 @@ void world_free(struct world *w)
 
 /* ---- pages ---- */
 
-void world_add_to(struct world *w, uint32_t page, uint32_t memcg, uint32_t node, uint32_t zone, uint32_t order,
-		  uint32_t flags)
+void world_add_to(struct world *w, uint32_t page, uint32_t memcg, uint32_t node, uint32_t zone,
+		  uint32_t order, uint32_t flags)
 {
 	uint64_t shadow = w->pages[page].shadow;
 	int err;
 
 	w->pages[page].shadow = 0;
-	err = foliage_folio_add(w->e, &w->cpu, (foliage_folio)page, memcg, node, zone, order, flags, shadow);
+	err = foliage_folio_add(w->e, &w->cpu, (foliage_folio)page, memcg, node, zone, order, flags,
+				shadow);
 	if (err)
 		fail_msg("foliage_folio_add(page %u): %d", page, err);
 }
@@ -588,8 +591,10 @@ void world_set_refs(struct world *w, uint32_t page, unsigned int refs)
 
 	if (!rules || !rules->refs_active || !(old & F_LRU))
 		return;
-	active = (refs >= gen_knobs(w->e)->activated) - (flags_fg_refs(old) >= gen_knobs(w->e)->activated);
-	counter_add(w->e, &folio_lruvec(w->e, f)->gen.nr_active[flags_type(old)], active * flags_nr(old));
+	active = (refs >= gen_knobs(w->e)->activated) -
+		 (flags_fg_refs(old) >= gen_knobs(w->e)->activated);
+	counter_add(w->e, &folio_lruvec(w->e, f)->gen.nr_active[flags_type(old)],
+		    active * flags_nr(old));
 }
 
 void world_check(struct world *w)
@@ -612,5 +617,6 @@ void world_age_to(struct world *w, uint32_t memcg, uint64_t seq)
 
 	while (gen_max_seq(lv) < seq)
 		if (!gen_inc_max_seq(w->e, lv, gen_max_seq(lv), 60))
-			fail_msg("no new generation after %llu", (unsigned long long)gen_max_seq(lv));
+			fail_msg("no new generation after %llu",
+				 (unsigned long long)gen_max_seq(lv));
 }

@@ -20,13 +20,14 @@
 #include "mm/walk.h"
 
 struct world_options {
-	const char *policy;	/* "fg:tail_mode=min"; NULL: "fg" */
-	uint32_t nr_folios;	/* 0: 65536 */
+	const char *policy;                      /* "fg:tail_mode=min"; NULL: "fg" */
+	uint32_t nr_folios;                      /* 0: 65536 */
 	uint32_t max_memcgs, nr_nodes, nr_zones; /* 0: 1 */
-	bool threads;		/* several threads: not an exclusive engine */
-	bool no_walk, no_rmap;	/* leave next_mapping / rmap NULL */
-	uint32_t caps;		/* FOLIAGE_LRU_GEN_*; 0: the engine's default */
-	uint32_t batch;		/* add batch of the world's cpu; 0: 1, so that folios reach the lists at once */
+	bool threads;                            /* several threads: not an exclusive engine */
+	bool no_walk, no_rmap;                   /* leave next_mapping / rmap NULL */
+	uint32_t caps;                           /* FOLIAGE_LRU_GEN_*; 0: the engine's default */
+	uint32_t
+		batch; /* add batch of the world's cpu; 0: 1, so that folios reach the lists at once */
 	uint64_t totalram_pages;
 	double scale;
 	uint64_t seed;
@@ -36,8 +37,8 @@ struct world_page {
 	uint64_t shadow;      /* left by the last eviction; 0: none */
 	uint32_t evictions;   /* how often reclaim took it */
 	uint32_t eviction_nr; /* w->nr_evicted at the last eviction (1: the first page to go) */
-	bool no_unmap;	      /* knob: unmapping fails */
-	bool rmap_busy;	      /* knob: the rmap lock is contended */
+	bool no_unmap;        /* knob: unmapping fails */
+	bool rmap_busy;       /* knob: the rmap lock is contended */
 	struct world_pte *ptes;
 };
 
@@ -51,19 +52,21 @@ struct world {
 	struct world_mm **mms; /* by mm number; NULL: none */
 	uint32_t nr_mms;
 
-	uint64_t now_ms;	       /* knob */
-	int64_t swap_free;	       /* knob; initially a million */
-	int64_t swapcache;	       /* knob */
-	enum foliage_pageout pageout;  /* knob: what pageout answers; initially STARTED */
-	bool mm_busy;		       /* knob: mm_trylock fails for every mm */
-	void (*on_yield)(struct world *w);    /* knob: called by yield */
-	void (*on_mapping)(struct world *w, uint32_t mm, uint64_t pmd); /* knob: each next_mapping answer */
-	void *test;		       /* knob: the test's own */
+	uint64_t now_ms;                   /* knob */
+	int64_t swap_free;                 /* knob; initially a million */
+	int64_t swapcache;                 /* knob */
+	enum foliage_pageout pageout;      /* knob: what pageout answers; initially STARTED */
+	bool mm_busy;                      /* knob: mm_trylock fails for every mm */
+	void (*on_yield)(struct world *w); /* knob: called by yield */
+	void (*on_mapping)(struct world *w, uint32_t mm,
+			   uint64_t pmd); /* knob: each next_mapping answer */
+	void *test;                       /* knob: the test's own */
 
-	_Atomic uint32_t nr_evicted, nr_pageouts, nr_unmaps, nr_flusher, nr_throttled, nr_oom, nr_yields;
-	_Atomic uint32_t nr_mm_locks;	   /* successful mm_trylock calls */
+	_Atomic uint32_t nr_evicted, nr_pageouts, nr_unmaps, nr_flusher, nr_throttled, nr_oom,
+		nr_yields;
+	_Atomic uint32_t nr_mm_locks;      /* successful mm_trylock calls */
 	_Atomic uint32_t nr_next_mappings; /* mappings handed out */
-	_Atomic int32_t mm_locked;	   /* locks held now */
+	_Atomic int32_t mm_locked;         /* locks held now */
 };
 
 struct world *world_new(const struct world_options *options); /* NULL: all defaults */
@@ -72,8 +75,8 @@ void world_free(struct world *w);
 /* ---- pages ---- */
 /* Bring a page in with FOLIAGE_FOLIO_* flags: root memcg, node 0, zone 0, one base page. */
 void world_add(struct world *w, uint32_t page, uint32_t flags);
-void world_add_to(struct world *w, uint32_t page, uint32_t memcg, uint32_t node, uint32_t zone, uint32_t order,
-		  uint32_t flags);
+void world_add_to(struct world *w, uint32_t page, uint32_t memcg, uint32_t node, uint32_t zone,
+		  uint32_t order, uint32_t flags);
 /* Pages first..first+nr-1. */
 void world_add_range(struct world *w, uint32_t first, uint32_t nr, uint32_t flags);
 /* One mark_accessed, `times` times. */

@@ -98,7 +98,7 @@ static void test_two_keys(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_absent_says_yes),	   cmocka_unit_test(test_two_take_turns),
+		cmocka_unit_test(test_absent_says_yes),    cmocka_unit_test(test_two_take_turns),
 		cmocka_unit_test(test_no_false_negatives), cmocka_unit_test(test_false_positives),
 		cmocka_unit_test(test_two_keys),
 	};

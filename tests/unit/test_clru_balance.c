@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The balance of the classic LRU (A.5; section F, test 8): the inactive ratio, may_deactivate, the special modes, both cost
- * models, the fractions and the budgets.
+ * The balance of the classic LRU (A.5; section F, test 8): the inactive ratio, may_deactivate, the
+ * special modes, both cost models, the fractions and the budgets.
  */
 #include "test_clru_world.h"
 
@@ -121,7 +121,8 @@ static void frozen(void **state)
 	clru_prepare_scan(w->e, &sc);
 	assert_int_equal(sc.may_deactivate, 0);
 	assert_true(sc.cache_trim_mode);
-	/* The snapshot is of the frozen number: what moved since shows after the next flush, for one session. */
+	/* The snapshot is of the frozen number: what moved since shows after the next flush, for
+	 * one session. */
 	world_set(&w->lv->stat[STAT_ACTIVATE_FILE], 9);
 	clru_end_session(w->e, &sc);
 	clru_prepare_scan(w->e, &sc);
@@ -186,8 +187,8 @@ static void tiny_file(void **state)
 	world_free(w);
 }
 
-/* Newest: 32 a page read back (anon: or written), 1 a page rotated, since the last pass; halved until within a quarter of
- * the lists. */
+/* Newest: 32 a page read back (anon: or written), 1 a page rotated, since the last pass; halved
+ * until within a quarter of the lists. */
 static void cost_sampled(void **state)
 {
 	struct world *w = world_new("clru", NULL);
@@ -223,7 +224,8 @@ static void cost_sampled(void **state)
 	world_free(w);
 }
 
-/* Older: added at the event, for all ancestors, both halved once when beyond a quarter of the frozen lists. */
+/* Older: added at the event, for all ancestors, both halved once when beyond a quarter of the
+ * frozen lists. */
 static void cost_noted(void **state)
 {
 	struct world *w = world_new("clru-6.12", NULL);
@@ -272,7 +274,8 @@ static void fractions(void **state)
 
 	(void)state;
 	w->swap_free = 1000;
-	/* Equal costs: swappiness : 200 - swappiness. ap = 60 * (6c+1) / (3c+1), floored, and so on. */
+	/* Equal costs: swappiness : 200 - swappiness. ap = 60 * (6c+1) / (3c+1), floored, and so
+	 * on. */
 	sc.anon_cost = sc.file_cost = 1000;
 	sc.swappiness = 60;
 	counts(w, &sc, nr);
@@ -439,11 +442,13 @@ static void scaled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ratios),	cmocka_unit_test(deactivation), cmocka_unit_test(subtree),
-		cmocka_unit_test(frozen),	cmocka_unit_test(cache_trim),	cmocka_unit_test(tiny_file),
-		cmocka_unit_test(cost_sampled), cmocka_unit_test(cost_noted),	cmocka_unit_test(fractions),
-		cmocka_unit_test(balances),	cmocka_unit_test(own_swappiness), cmocka_unit_test(offline),
-		cmocka_unit_test(protection),	cmocka_unit_test(scaled),
+		cmocka_unit_test(ratios),         cmocka_unit_test(deactivation),
+		cmocka_unit_test(subtree),        cmocka_unit_test(frozen),
+		cmocka_unit_test(cache_trim),     cmocka_unit_test(tiny_file),
+		cmocka_unit_test(cost_sampled),   cmocka_unit_test(cost_noted),
+		cmocka_unit_test(fractions),      cmocka_unit_test(balances),
+		cmocka_unit_test(own_swappiness), cmocka_unit_test(offline),
+		cmocka_unit_test(protection),     cmocka_unit_test(scaled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

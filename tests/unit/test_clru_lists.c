@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The classic LRU's lists and flags: A.1, the ladder of mark_accessed (A.2), deactivation, reparenting, draining for a
- * policy switch, and the validity walker.
+ * The classic LRU's lists and flags: A.1, the ladder of mark_accessed (A.2), deactivation,
+ * reparenting, draining for a policy switch, and the validity walker.
  */
 #include "test_clru_world.h"
 
 static const uint64_t LADDER = F_REFERENCED | F_ACTIVE;
 
-/* First access marks, second activates and forgets, third marks the active folio, more change nothing. */
+/* First access marks, second activates and forgets, third marks the active folio, more change
+ * nothing. */
 static void ladder(void **state)
 {
 	struct world *w = world_new("clru:activate_batch=0", NULL);
@@ -66,7 +67,8 @@ static void ladder_batch(void **state)
 	world_free(w);
 }
 
-/* In the local add batch the second access makes it land active; in another cpu's it only loses its mark. */
+/* In the local add batch the second access makes it land active; in another cpu's it only loses its
+ * mark. */
 static void ladder_add_batch(void **state)
 {
 	struct world *w = world_new("clru", NULL);
@@ -271,7 +273,8 @@ static void walker_sees(void **state)
 /* Random life under both policies and both locking modes: valid after each step, nothing lost. */
 static void random_life(void **state)
 {
-	static const char *const policies[] = {"clru", "clru-6.12", "clru:activate_batch=0,cost=noted,deactivate_ref=1"};
+	static const char *const policies[] = {"clru", "clru-6.12",
+					       "clru:activate_batch=0,cost=noted,deactivate_ref=1"};
 
 	(void)state;
 	for (unsigned int turn = 0; turn < 2 * ARRAY_SIZE(policies); turn++) {
@@ -317,14 +320,16 @@ static void policies(void **state)
 
 	(void)state;
 	assert_int_equal(clru_flush_every(w->e), 0);
-	assert_true(!k->frozen && k->cost == CLRU_COST_SAMPLED && !k->reclaim_clean && k->skip_max == 32768);
+	assert_true(!k->frozen && k->cost == CLRU_COST_SAMPLED && !k->reclaim_clean &&
+		    k->skip_max == 32768);
 	assert_true(k->anon_only && k->activate_batch && k->clock_activate && !k->deactivate_ref);
 	assert_int_equal(k->refault, CLRU_REFAULT_DISTANCE);
 	world_free(w);
 	w = world_new("clru-6.12", NULL);
 	k = clru_knobs(w->e);
 	assert_int_equal(clru_flush_every(w->e), 130000);
-	assert_true(k->frozen && k->cost == CLRU_COST_NOTED && k->reclaim_clean && !k->skip_max && !k->anon_only);
+	assert_true(k->frozen && k->cost == CLRU_COST_NOTED && k->reclaim_clean && !k->skip_max &&
+		    !k->anon_only);
 	world_free(w);
 	w = world_new("clru-6.12:flush_every=2000", NULL);
 	assert_int_equal(clru_flush_every(w->e), 2000);
@@ -334,12 +339,12 @@ static void policies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ladder),	    cmocka_unit_test(ladder_batch),
+		cmocka_unit_test(ladder),           cmocka_unit_test(ladder_batch),
 		cmocka_unit_test(ladder_add_batch), cmocka_unit_test(ladder_exceptions),
 		cmocka_unit_test(run_of_accesses),  cmocka_unit_test(placement),
-		cmocka_unit_test(deactivate),	    cmocka_unit_test(reparent),
-		cmocka_unit_test(drain_next),	    cmocka_unit_test(walker_sees),
-		cmocka_unit_test(random_life),	    cmocka_unit_test(policies),
+		cmocka_unit_test(deactivate),       cmocka_unit_test(reparent),
+		cmocka_unit_test(drain_next),       cmocka_unit_test(walker_sees),
+		cmocka_unit_test(random_life),      cmocka_unit_test(policies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

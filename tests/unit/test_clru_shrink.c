@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * References at the tail (A.3), isolation and batches (A.4), the loop of one lruvec and sessions (A.6).
+ * References at the tail (A.3), isolation and batches (A.4), the loop of one lruvec and sessions
+ * (A.6).
  */
 #include "test_clru_world.h"
 
@@ -17,11 +18,21 @@ static void decision_table(void **state)
 {
 	static const struct reference_case table[] = {
 		{{.locked = true}, true, false, REFERENCES_ACTIVATE, REFERENCES_ACTIVATE, true},
-		{{.ptes = 3, .contended = true}, false, false, REFERENCES_KEEP, REFERENCES_KEEP, false},
+		{{.ptes = 3, .contended = true},
+		 false,
+		 false,
+		 REFERENCES_KEEP,
+		 REFERENCES_KEEP,
+		 false},
 		{{.contended = true}, true, true, REFERENCES_KEEP, REFERENCES_KEEP, true},
 		{{.ptes = 1}, true, false, REFERENCES_ACTIVATE, REFERENCES_ACTIVATE, true},
 		{{.ptes = 2}, false, false, REFERENCES_ACTIVATE, REFERENCES_ACTIVATE, true},
-		{{.ptes = 1, .exec = true}, false, false, REFERENCES_ACTIVATE, REFERENCES_ACTIVATE, true},
+		{{.ptes = 1, .exec = true},
+		 false,
+		 false,
+		 REFERENCES_ACTIVATE,
+		 REFERENCES_ACTIVATE,
+		 true},
 		{{.ptes = 1, .exec = true}, false, true, REFERENCES_KEEP, REFERENCES_KEEP, true},
 		{{.ptes = 1}, false, false, REFERENCES_KEEP, REFERENCES_KEEP, true},
 		{{.ptes = 1}, false, true, REFERENCES_KEEP, REFERENCES_KEEP, true},
@@ -39,17 +50,19 @@ static void decision_table(void **state)
 			const struct reference_case *c = &table[i];
 
 			world_add(w, (foliage_folio)i,
-				  (c->anon ? FOLIAGE_FOLIO_ANON : 0) | (c->had ? FOLIAGE_FOLIO_ACCESSED : 0));
+				  (c->anon ? FOLIAGE_FOLIO_ANON : 0) |
+					  (c->had ? FOLIAGE_FOLIO_ACCESSED : 0));
 			assert_int_equal(w->e->ops->references(w->e, &sc, (folio_id)i, &c->ref),
 					 old ? c->verdict_612 : c->verdict);
-			assert_int_equal(!!(world_flags(w, (foliage_folio)i) & F_REFERENCED), c->left);
+			assert_int_equal(!!(world_flags(w, (foliage_folio)i) & F_REFERENCED),
+					 c->left);
 		}
 		world_free(w);
 	}
 }
 
-/* What the decisions do: the active one to the active head, the kept one to the inactive head, the others leave, coldest
- * first. */
+/* What the decisions do: the active one to the active head, the kept one to the inactive head, the
+ * others leave, coldest first. */
 static void verdicts_move(void **state)
 {
 	struct world *w = world_new("clru", NULL);
@@ -88,8 +101,8 @@ static struct scan_control active_scan(struct world *w)
 	return sc;
 }
 
-/* Deactivation ignores references, keeps PG_referenced, remembers the workingset, and keeps the order: the coldest ends
- * deepest in the batch at the inactive head. */
+/* Deactivation ignores references, keeps PG_referenced, remembers the workingset, and keeps the
+ * order: the coldest ends deepest in the batch at the inactive head. */
 static void deactivation(void **state)
 {
 	struct world *w = world_new("clru", NULL);
@@ -164,7 +177,8 @@ static void code_rotates(void **state)
 	}
 }
 
-/* An active list that may not be deactivated is not scanned; its budget is used up, and the caller is told. */
+/* An active list that may not be deactivated is not scanned; its budget is used up, and the caller
+ * is told. */
 static void deactivation_refused(void **state)
 {
 	struct world *w = world_new("clru", NULL);
@@ -177,7 +191,8 @@ static void deactivation_refused(void **state)
 	clru_shrink_lruvec(w->e, w->lv, &sc);
 	assert_true(sc.skipped_deactivate);
 	assert_int_equal(world_size(w, LIST_ACTIVE_FILE), 8);
-	/* A whole session that gets nothing forces it in the end: here inactive is low, nothing needs force. */
+	/* A whole session that gets nothing forces it in the end: here inactive is low, nothing
+	 * needs force. */
 	assert_true(world_reclaim(w, 4) > 0);
 	world_check(w);
 	world_free(w);
@@ -197,7 +212,8 @@ static void forced(void **state)
 	world_free(w);
 }
 
-/* Folios of zones too high do not count and end at the head, in order; at most skip_max of them in one call. */
+/* Folios of zones too high do not count and end at the head, in order; at most skip_max of them in
+ * one call. */
 static void zones(void **state)
 {
 	struct foliage_engine_options o = {.exclusive = true, .nr_zones = 2};
@@ -208,7 +224,9 @@ static void zones(void **state)
 		struct scan_control sc = world_scan(w);
 
 		for (foliage_folio id = 0; id < 12; id++)
-			assert_int_equal(foliage_folio_add(w->e, &w->cpu, id, w->memcg, 0, id % 2 == 0, 0, 0, 0), 0);
+			assert_int_equal(foliage_folio_add(w->e, &w->cpu, id, w->memcg, 0,
+							   id % 2 == 0, 0, 0, 0),
+					 0);
 		foliage_cpu_drain(w->e, &w->cpu);
 		sc.reclaim_idx = 0;
 		sc.priority = 1; /* six */
@@ -224,10 +242,12 @@ static void zones(void **state)
 			assert_int_equal(world_head(w, LIST_INACTIVE_FILE, i), 4 - 2 * i);
 		assert_int_equal(world_tail(w, LIST_INACTIVE_FILE, 0), 6);
 		world_check(w);
-		/* The tail is 6 (high), 7, 8 (high), 9, ...: three are skipped, the next high one is ordinary. */
+		/* The tail is 6 (high), 7, 8 (high), 9, ...: three are skipped, the next high one
+		 * is ordinary. */
 		sc.nr_to_reclaim = 5;
 		sc.cluster = 5;
-		sc.priority = 0; /* nine: two rounds of five and four, the first frees enough if it may */
+		sc.priority =
+			0; /* nine: two rounds of five and four, the first frees enough if it may */
 		clru_shrink_lruvec(w->e, w->lv, &sc);
 		assert_int_equal(w->nr_evicted, limited ? 8 : 6);
 		assert_int_equal(foliage_folio_present(w->e, 4), true);
@@ -282,8 +302,8 @@ static void large(void **state)
 	world_free(w);
 }
 
-/* When others hold more than an eighth of the list: wait once, then leave; kswapd never waits, and who may not do I/O
- * only when they hold more than all of it. */
+/* When others hold more than an eighth of the list: wait once, then leave; kswapd never waits, and
+ * who may not do I/O only when they hold more than all of it. */
 static void isolation_limit(void **state)
 {
 	struct world *w = world_new("clru", NULL);
@@ -315,10 +335,11 @@ static void isolation_limit(void **state)
 
 /* -- A.6 -- */
 
-/* The proportional tail, by hand: 3,200 anon and 6,400 file pages at priority 2 with equal fractions give 400 and 800.
- * The first round takes 32 + 32 and meets the target. Left: 368 and 768. Anon has less left: it stops; its share
- * is 368 * 100 / 401 = 91 %, so file may scan 800 * 9 / 100 = 72 in all, 40 more, of which one round of 32
- * happens before both are found to be through. */
+/* The proportional tail, by hand: 3,200 anon and 6,400 file pages at priority 2 with equal
+ * fractions give 400 and 800. The first round takes 32 + 32 and meets the target. Left: 368 and
+ * 768. Anon has less left: it stops; its share is 368 * 100 / 401 = 91 %, so file may scan 800 *
+ * 9 / 100 = 72 in all, 40 more, of which one round of 32 happens before both are found to be
+ * through. */
 static void proportional_tail(void **state)
 {
 	struct world *w = world_new("clru", NULL);
@@ -353,8 +374,8 @@ static void proportional_tail(void **state)
 	world_free(w);
 }
 
-/* Global direct reclaim at priority 12 spends all its budgets; below that, and for a memcg's limit, the target ends
- * the pass. */
+/* Global direct reclaim at priority 12 spends all its budgets; below that, and for a memcg's limit,
+ * the target ends the pass. */
 static void whole_budget(void **state)
 {
 	static const struct {
@@ -403,8 +424,8 @@ static void anon_ages(void **state)
 	world_free(w);
 }
 
-/* The sessions of LINUX-6.12.md section 2, to the page: 8,100 + 8,100 with deactivation is 1+3+7+15+31; an inactive list of
- * 16,000 without is 3+7+15+31. */
+/* The sessions of LINUX-6.12.md section 2, to the page: 8,100 + 8,100 with deactivation is
+ * 1+3+7+15+31; an inactive list of 16,000 without is 3+7+15+31. */
 static void sessions(void **state)
 {
 	struct world *w = world_new("clru", NULL);
@@ -451,14 +472,14 @@ static void reclaim_costs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(decision_table),	cmocka_unit_test(verdicts_move),
-		cmocka_unit_test(deactivation),		cmocka_unit_test(deactivation_forgets),
-		cmocka_unit_test(code_rotates),		cmocka_unit_test(deactivation_refused),
-		cmocka_unit_test(forced),		cmocka_unit_test(zones),
-		cmocka_unit_test(no_unmap),		cmocka_unit_test(large),
-		cmocka_unit_test(isolation_limit),	cmocka_unit_test(proportional_tail),
-		cmocka_unit_test(whole_budget),		cmocka_unit_test(anon_ages),
-		cmocka_unit_test(sessions),		cmocka_unit_test(reclaim_costs),
+		cmocka_unit_test(decision_table),  cmocka_unit_test(verdicts_move),
+		cmocka_unit_test(deactivation),    cmocka_unit_test(deactivation_forgets),
+		cmocka_unit_test(code_rotates),    cmocka_unit_test(deactivation_refused),
+		cmocka_unit_test(forced),          cmocka_unit_test(zones),
+		cmocka_unit_test(no_unmap),        cmocka_unit_test(large),
+		cmocka_unit_test(isolation_limit), cmocka_unit_test(proportional_tail),
+		cmocka_unit_test(whole_budget),    cmocka_unit_test(anon_ages),
+		cmocka_unit_test(sessions),        cmocka_unit_test(reclaim_costs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

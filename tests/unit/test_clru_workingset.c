@@ -9,8 +9,10 @@ static uint64_t shadow_of(struct world *w, uint64_t time, bool workingset)
 	return shadow_pack(w->e->memcgs[w->memcg].id, 0, time, workingset);
 }
 
-/* Bring folio `id` back, evicted at `then`, with the clock of memcg a at `now`: does it come back active? */
-static bool comes_back_active(struct world *w, foliage_folio id, uint32_t flags, int64_t now, uint64_t shadow)
+/* Bring folio `id` back, evicted at `then`, with the clock of memcg a at `now`: does it come back
+ * active? */
+static bool comes_back_active(struct world *w, foliage_folio id, uint32_t flags, int64_t now,
+			      uint64_t shadow)
 {
 	bool active;
 
@@ -53,8 +55,10 @@ static void distance_wraps(void **state)
 
 	(void)state;
 	world_set(&w->lv->clru.size[LIST_ACTIVE_FILE], 15);
-	assert_true(comes_back_active(w, 0, 0, wrap + 10, shadow_of(w, SHADOW_TIME_MASK - 4, false)));
-	assert_false(comes_back_active(w, 0, 0, wrap + 11, shadow_of(w, SHADOW_TIME_MASK - 4, false)));
+	assert_true(
+		comes_back_active(w, 0, 0, wrap + 10, shadow_of(w, SHADOW_TIME_MASK - 4, false)));
+	assert_false(
+		comes_back_active(w, 0, 0, wrap + 11, shadow_of(w, SHADOW_TIME_MASK - 4, false)));
 	world_free(w);
 }
 
@@ -82,7 +86,8 @@ static void workingset_bit(void **state)
 	world_set(&w->lv->clru.size[LIST_ACTIVE_FILE], 10);
 	w->shadows[3] = shadow_of(w, 0, true);
 	world_add(w, 3, 0);
-	assert_int_equal(world_flags(w, 3) & (F_ACTIVE | F_WORKINGSET | F_REFERENCED), F_ACTIVE | F_WORKINGSET);
+	assert_int_equal(world_flags(w, 3) & (F_ACTIVE | F_WORKINGSET | F_REFERENCED),
+			 F_ACTIVE | F_WORKINGSET);
 	assert_int_equal(world_stat(w, STAT_RESTORE_FILE), 1);
 	/* Too old: the bit is worth nothing. */
 	world_set(&w->lv->clru.nonresident_age, 100);
@@ -96,8 +101,8 @@ static void workingset_bit(void **state)
 	world_free(w);
 }
 
-/* What must give way: active file; for anon also inactive file; with swap the anon lists, but never one's own
- * inactive list. */
+/* What must give way: active file; for anon also inactive file; with swap the anon lists, but never
+ * one's own inactive list. */
 static void competitors(void **state)
 {
 	static const struct {
@@ -118,8 +123,10 @@ static void competitors(void **state)
 	world_set(&w->lv->clru.size[LIST_INACTIVE_ANON], 1);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		w->swap_free = cases[i].swap;
-		assert_true(comes_back_active(w, 0, cases[i].flags, cases[i].size, shadow_of(w, 0, false)));
-		assert_false(comes_back_active(w, 0, cases[i].flags, cases[i].size + 1, shadow_of(w, 0, false)));
+		assert_true(comes_back_active(w, 0, cases[i].flags, cases[i].size,
+					      shadow_of(w, 0, false)));
+		assert_false(comes_back_active(w, 0, cases[i].flags, cases[i].size + 1,
+					       shadow_of(w, 0, false)));
 	}
 	assert_int_equal(world_stat(w, STAT_REFAULT_ANON), 4);
 	assert_int_equal(world_stat(w, STAT_ACTIVATE_ANON), 2);
@@ -132,7 +139,8 @@ static void ancestors(void **state)
 	struct world *w = world_new("clru:activate_batch=0", NULL);
 	struct foliage_engine *e = w->e;
 	struct lruvec *child, *sibling;
-	int c = foliage_memcg_create(e, w->memcg, "child"), s = foliage_memcg_create(e, 0, "sibling");
+	int c = foliage_memcg_create(e, w->memcg, "child"),
+	    s = foliage_memcg_create(e, 0, "sibling");
 
 	(void)state;
 	assert_true(c > 0 && s > 0);
@@ -145,7 +153,8 @@ static void ancestors(void **state)
 	assert_int_equal(counter_read(&child->clru.nonresident_age), 1);
 	assert_int_equal(counter_read(&w->lv->clru.nonresident_age), 1);
 	assert_int_equal(counter_read(&w->root->clru.nonresident_age), 1);
-	/* Reclaim for memcg a's limit: the shadow names a and its time, though the folio is the child's. */
+	/* Reclaim for memcg a's limit: the shadow names a and its time, though the folio is the
+	 * child's. */
 	world_set(&w->lv->clru.nonresident_age, 50);
 	w->shadows[0] = workingset_eviction(e, w->lv, 0);
 	assert_int_equal(shadow_memcg_id(w->shadows[0]), e->memcgs[w->memcg].id);
@@ -153,9 +162,11 @@ static void ancestors(void **state)
 	assert_int_equal(counter_read(&w->lv->clru.nonresident_age), 51);
 	assert_int_equal(counter_read(&w->root->clru.nonresident_age), 2);
 	assert_int_equal(counter_read(&child->clru.nonresident_age), 1);
-	/* It comes back in the sibling: a's clock and a's subtree judge, the sibling counts and ages. */
+	/* It comes back in the sibling: a's clock and a's subtree judge, the sibling counts and
+	 * ages. */
 	world_set(&child->clru.size[LIST_ACTIVE_FILE], 1);
-	assert_int_equal(foliage_folio_add(e, &w->cpu, 1, (uint32_t)s, 0, 0, 0, 0, w->shadows[0]), 0);
+	assert_int_equal(foliage_folio_add(e, &w->cpu, 1, (uint32_t)s, 0, 0, 0, 0, w->shadows[0]),
+			 0);
 	assert_true(world_flags(w, 1) & F_ACTIVE);
 	assert_int_equal(counter_read(&sibling->stat[STAT_REFAULT_FILE]), 1);
 	assert_int_equal(counter_read(&sibling->stat[STAT_ACTIVATE_FILE]), 1);
@@ -244,11 +255,11 @@ static void clock_knob(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(distance),	  cmocka_unit_test(distance_wraps),
-		cmocka_unit_test(coarse_clock),	  cmocka_unit_test(workingset_bit),
-		cmocka_unit_test(competitors),	  cmocka_unit_test(ancestors),
-		cmocka_unit_test(put_back_ages),  cmocka_unit_test(vanished_memcg),
-		cmocka_unit_test(frozen_size),	  cmocka_unit_test(refault_knob),
+		cmocka_unit_test(distance),      cmocka_unit_test(distance_wraps),
+		cmocka_unit_test(coarse_clock),  cmocka_unit_test(workingset_bit),
+		cmocka_unit_test(competitors),   cmocka_unit_test(ancestors),
+		cmocka_unit_test(put_back_ages), cmocka_unit_test(vanished_memcg),
+		cmocka_unit_test(frozen_size),   cmocka_unit_test(refault_knob),
 		cmocka_unit_test(clock_knob),
 	};
 

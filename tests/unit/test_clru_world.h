@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The small world of the classic LRU's tests: two memcgs (the root and `a` below it), one node, a page table that maps
- * folio i at entry i, swap that can be filled and emptied, and a record of what was evicted.
+ * The small world of the classic LRU's tests: two memcgs (the root and `a` below it), one node, a
+ * page table that maps folio i at entry i, swap that can be filled and emptied, and a record of
+ * what was evicted.
  */
 #ifndef FOLIAGE_TESTS_TEST_CLRU_WORLD_H
 #define FOLIAGE_TESTS_TEST_CLRU_WORLD_H
@@ -86,7 +87,8 @@ static inline struct world *world_new(const char *policy, const struct foliage_e
 		.unmap = world_unmap,
 		.throttle = world_throttle,
 	};
-	struct foliage_engine_options o = more ? *more : (struct foliage_engine_options){.exclusive = true};
+	struct foliage_engine_options o =
+		more ? *more : (struct foliage_engine_options){.exclusive = true};
 	struct world *w = calloc(1, sizeof(*w));
 	char message[256] = "";
 	int rc;
@@ -130,7 +132,8 @@ static inline void world_check(struct world *w)
 
 static inline void world_add(struct world *w, foliage_folio id, uint32_t flags)
 {
-	assert_int_equal(foliage_folio_add(w->e, &w->cpu, id, w->memcg, 0, 0, 0, flags, w->shadows[id]), 0);
+	assert_int_equal(
+		foliage_folio_add(w->e, &w->cpu, id, w->memcg, 0, 0, 0, flags, w->shadows[id]), 0);
 	w->shadows[id] = 0;
 }
 
@@ -194,7 +197,8 @@ static inline folio_id world_tail(struct world *w, int list, int steps)
 
 static inline struct scan_control world_scan(struct world *w)
 {
-	struct foliage_reclaim_request r = {.memcg = w->memcg, .swappiness = -1, .memcg_limit = true};
+	struct foliage_reclaim_request r = {
+		.memcg = w->memcg, .swappiness = -1, .memcg_limit = true};
 	struct scan_control sc;
 
 	scan_control_init(w->e, &sc, &w->cpu, &r);
@@ -204,7 +208,8 @@ static inline struct scan_control world_scan(struct world *w)
 
 static inline int64_t world_reclaim(struct world *w, uint64_t nr)
 {
-	struct foliage_reclaim_request r = {.memcg = w->memcg, .nr = nr, .swappiness = -1, .memcg_limit = true};
+	struct foliage_reclaim_request r = {
+		.memcg = w->memcg, .nr = nr, .swappiness = -1, .memcg_limit = true};
 
 	return foliage_reclaim(w->e, &w->cpu, &r);
 }

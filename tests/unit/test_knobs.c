@@ -270,8 +270,8 @@ static void test_list_errors(void **unused)
 	}
 }
 
-/* Every built-in policy: unique name, a summary, knobs inside their structure with defaults inside their bounds, and
- * a preset that parses. */
+/* Every built-in policy: unique name, a summary, knobs inside their structure with defaults inside
+ * their bounds, and a preset that parses. */
 static void check_knob_of(const struct foliage_policy *p, const struct foliage_knob *k)
 {
 	size_t size = k->kind == FOLIAGE_KNOB_DOUBLE ? sizeof(double) : sizeof(uint32_t);
@@ -320,14 +320,14 @@ static void test_reference_defaults(void **unused)
 		const char *policy, *knob;
 		double def;
 	} defaults[] = {
-		{"clock", "bits", 1},       {"s3fifo", "small", 10},
-		{"s3fifo", "ghost", 90},    {"s3fifo", "move", 2},
-		{"twoq", "kin", 25},        {"twoq", "kout", 50},
-		{"slru", "segments", 4},    {"lirs", "hir", 1},
-		{"qdlp", "small", 10},      {"qdlp", "ghost", 90},
-		{"qdlp", "move", 1},        {"qdlp", "bits", 2},
-		{"wtinylfu", "window", 1},  {"wtinylfu", "protected", 80},
-		{"wtinylfu", "sample", 10},
+		{"clock", "bits", 1},          {"s3fifo", "small", 10},
+		{"s3fifo", "ghost", 90},       {"s3fifo", "move", 2},
+		{"twoq", "kin", 25},           {"twoq", "kout", 50},
+		{"slru", "segments", 4},       {"lirs", "hir", 1},
+		{"lirs", "ghosts", 100},       {"qdlp", "small", 10},
+		{"qdlp", "ghost", 90},         {"qdlp", "move", 1},
+		{"qdlp", "bits", 2},           {"wtinylfu", "window", 1},
+		{"wtinylfu", "protected", 80}, {"wtinylfu", "sample", 10},
 	};
 
 	(void)unused;

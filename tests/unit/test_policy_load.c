@@ -70,7 +70,7 @@ static uint64_t misses_of(const char *text, const uint32_t *ids, size_t n, uint3
 	return stats.misses;
 }
 
-/* In a loop larger than the room LRU misses always and random does not; with many draws it comes near to LRU. */
+/* In a loop larger than the room LRU misses always, random does not, many draws come near to LRU. */
 static void test_example(void **unused)
 {
 	uint32_t ids[3000];

@@ -350,10 +350,12 @@ static void test_bounds(void **unused)
 static void test_knobs_matter(void **unused)
 {
 	static const char *const texts[] = {
-		"clock:bits=2",       "s3fifo:small=30",   "s3fifo:ghost=20",       "s3fifo:move=1",
-		"twoq:kin=50",        "twoq:kout=10",      "slru:segments=2",       "lirs:hir=20",
-		"qdlp:small=30",      "qdlp:ghost=20",     "qdlp:move=2",           "qdlp:bits=1",
+		"clock:bits=2",       "s3fifo:small=30",   "s3fifo:ghost=20",
+		"s3fifo:move=1",      "twoq:kin=50",       "twoq:kout=10",
+		"slru:segments=2",    "lirs:hir=20",       "qdlp:small=30",
+		"qdlp:ghost=20",      "qdlp:move=2",       "qdlp:bits=1",
 		"wtinylfu:window=20", "wtinylfu:sample=1", "wtinylfu:protected=20",
+		"lirs:ghosts=10",
 	};
 	struct sequence *s = malloc(sizeof(*s));
 	size_t nr_knobs = 0;

@@ -49,7 +49,8 @@ static void test_refused(void **unused)
 	assert_int_equal(open_text("static", &env, &room, &err), -EINVAL);
 }
 
-/* Room of 8: 0..7 fill it, 0 hits, 8 evicts 1 (LRU), 9 evicts 2, 1 refaults (evicts 3), 0 hits, 2 refaults. */
+/* Room of 8: 0..7 fill it, 0 hits, 8 evicts 1 (LRU), 9 evicts 2, 1 refaults and evicts 3, 0 hits,
+ * 2 refaults. */
 static void test_counts(void **unused)
 {
 	struct foliage_policy_env env = {.room = 8, .nr_ids = 10, .scale = 1};

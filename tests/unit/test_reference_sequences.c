@@ -81,8 +81,8 @@ static void test_sieve(void **unused)
 	check("lru", 3, "abcadefabga", "mmmhmmmmmmh");
 }
 
-/* small 1, main 4, ghost 4. `a` earns main in small; b, c, d, e come back from the ghost; evicting e into main makes
- * it overfull, so `b` leaves from there (its hit saves `a`) and is not remembered. */
+/* small 1, main 4, ghost 4. `a` earns main in small; b, c, d, e come back from the ghost; e makes main
+ * overfull, so `b` leaves from there (its hit saves `a`) and is not remembered. */
 static void test_s3fifo(void **unused)
 {
 	(void)unused;
@@ -127,6 +127,9 @@ static void test_lirs(void **unused)
 {
 	(void)unused;
 	check("lirs:hir=34", 3, "abcdcaabdc", "mmmmmhhhmh");
+	/* c is forgotten when d leaves: it comes back as HIR, and a stays LIR. One more ghost, and it is not. */
+	check("lirs:hir=34,ghosts=34", 3, "abcdecfa", "mmmmmmmh");
+	check("lirs:hir=34,ghosts=67", 3, "abcdecfa", "mmmmmmmm");
 }
 
 /* small 1, main 4: b..e come back from the ghost; e finds main full and b leaves, for `a` was hit. */

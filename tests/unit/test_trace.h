@@ -16,7 +16,8 @@
 
 #include "trace/trace.h"
 
-/* Read all of it; returns how many records, or a negative errno with *err filled. `records` is malloc'ed. */
+/* Read all of it; returns how many records, or a negative errno with *err filled. `records` is
+ * malloc'ed. */
 static inline ssize_t slurp(struct trace *trace, struct trace_record **records, size_t batch,
 			    struct err *err)
 {

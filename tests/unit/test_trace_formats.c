@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every reader on a few records of its format, and on what is wrong with files: the message must name the file, the
- * place and the reason.
+ * Every reader on a few records of its format, and on what is wrong with files: the message must
+ * name the file, the place and the reason.
  */
 #include "test_trace.h"
 
@@ -278,7 +278,7 @@ static void test_csv_by_choice(void **state)
 
 static void test_names(void **state)
 {
-	static const char csv[] = "page,file,process\n1,one,sh\n2,two,\n3,one,ls\n";
+	static const char csv[] = "page,file,process\n1,one,sh\n2,\"t\"\"w,o\",\n3,one,ls\n";
 	struct trace_record records[8];
 	struct trace *trace;
 	struct err err;
@@ -288,7 +288,7 @@ static void test_names(void **state)
 	assert_null(trace_file_name(trace, 1));
 	assert_int_equal(trace_read(trace, records, 8, &err), 3);
 	assert_string_equal(trace_file_name(trace, 1), "one");
-	assert_string_equal(trace_file_name(trace, 2), "two");
+	assert_string_equal(trace_file_name(trace, 2), "t\"w,o");
 	assert_null(trace_file_name(trace, 3));
 	assert_string_equal(trace_process_name(trace, records[2].process), "ls");
 	assert_string_equal(trace_format(trace), "csv");

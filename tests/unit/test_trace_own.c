@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Foliage's own format: what is written comes back, a changed or cut file never reads as a good one, and an
- * interrupted recording gives what was flushed.
+ * Foliage's own format: what is written comes back, a changed or cut file never reads as a good
+ * one, and an interrupted recording gives what was flushed.
  */
 #include "test_trace.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/rng.h"
+#include "trace/names.h"
 #include "trace/write.h"
 
 static char folder[] = "/tmp/foliage-test-XXXXXX";
@@ -35,7 +37,8 @@ static int drop_folder(void **state)
 	return rmdir(folder);
 }
 
-/* Requests as programs make them: runs, jumps, repeats, several files and processes, all operations. */
+/* Requests as programs make them: runs, jumps, repeats, several files and processes, all
+ * operations. */
 static struct trace_record *make_records(size_t n, uint64_t seed)
 {
 	struct trace_record *r = calloc(n, sizeof(*r));
@@ -266,6 +269,47 @@ static void test_interrupted(void **state)
 	free(records);
 }
 
+/* Numbers far apart, more than one table of them, one given twice; the order of naming is kept. */
+static void test_names(void **state)
+{
+	const struct trace_record record = {.page = 1, .nr = 1, .file = 5, .process = 4194303};
+	struct trace_record back[2];
+	struct trace_writer *w;
+	struct trace *trace;
+	struct err err = {""};
+	const char *path, *name;
+	size_t cursor = 0;
+	uint32_t number;
+	char text[16];
+
+	(void)state;
+	path = in_folder("a");
+	assert_int_equal(trace_create(path, "foliage", 0, &w, &err), 0);
+	for (uint32_t i = 0; i < 1000; i++) {
+		snprintf(text, sizeof(text), "name %u", i);
+		assert_int_equal(
+			trace_write_name(w, TRACE_NAME_PROCESS, 4194303 - 4096 * i, text, &err), 0);
+	}
+	assert_int_equal(trace_write_name(w, TRACE_NAME_PROCESS, 4194303, "again", &err), 0);
+	assert_int_equal(trace_write_name(w, TRACE_NAME_FILE, NAMES_MAX, "x", &err), -ERANGE);
+	assert_int_equal(trace_write(w, &record, 1, &err), 0);
+	assert_int_equal(trace_commit(w, &err), 0);
+	assert_int_equal(trace_open(path, NULL, &trace, &err), 0);
+	assert_false(trace_next_name(trace, TRACE_NAME_PROCESS, &cursor, &number, &name));
+	assert_int_equal(trace_read(trace, back, 2, &err), 1);
+	assert_string_equal(trace_process_name(trace, 4194303), "again");
+	assert_string_equal(trace_process_name(trace, 4194303 - 4096 * 999), "name 999");
+	assert_null(trace_process_name(trace, 4194302));
+	assert_null(trace_file_name(trace, 5));
+	for (uint32_t i = 0; i < 1001; i++)
+		assert_true(trace_next_name(trace, TRACE_NAME_PROCESS, &cursor, &number, &name));
+	assert_int_equal(number, 4194303);
+	assert_string_equal(name, "again");
+	assert_false(trace_next_name(trace, TRACE_NAME_PROCESS, &cursor, &number, &name));
+	trace_close(trace);
+	unlink(path);
+}
+
 static void test_discard_and_bad_output(void **state)
 {
 	const struct trace_record big = {.page = UINT64_C(1) << 32, .nr = 1};
@@ -280,19 +324,18 @@ static void test_discard_and_bad_output(void **state)
 	assert_int_equal(trace_create(in_folder("a.u32"), NULL, 0, &w, &err), 0);
 	assert_int_equal(trace_write(w, &big, 1, &err), -ERANGE);
 	assert_non_null(strstr(err.text, "record 1: page 4294967296 does not fit in 32 bits"));
-	trace_discard(w); /* drop_folder proves that nothing is left */
+	trace_discard(w);
+	assert_int_equal(rmdir(folder), 0); /* nothing is left in it */
+	assert_int_equal(mkdir(folder, 0700), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_round_trip_packed),
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_every_cut_and_bit),
-		cmocka_unit_test(test_block_missing),
-		cmocka_unit_test(test_interrupted),
-		cmocka_unit_test(test_discard_and_bad_output),
+		cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_round_trip_packed),
+		cmocka_unit_test(test_sizes),         cmocka_unit_test(test_every_cut_and_bit),
+		cmocka_unit_test(test_block_missing), cmocka_unit_test(test_interrupted),
+		cmocka_unit_test(test_names),         cmocka_unit_test(test_discard_and_bad_output),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, drop_folder);

@@ -147,6 +147,7 @@ static void test_ops_files_and_requests(void **state)
 		FOLIAGE_ACCESS_MAPPED | FOLIAGE_ACCESS_EXEC,
 		FOLIAGE_ACCESS_MAPPED | FOLIAGE_ACCESS_EXEC,
 	};
+	struct resolver *resolver;
 	struct resolved r;
 
 	(void)state;
@@ -155,6 +156,11 @@ static void test_ops_files_and_requests(void **state)
 	assert_memory_equal(r.ids, ids, sizeof(ids));
 	assert_memory_equal(r.ops, ops, sizeof(ops));
 	assert_int_equal(r.pages[2], UINT64_C(1) << 40 | 5);
+	resolved_free(&r);
+	/* The limit is told when it is reached, not one record later. */
+	assert_int_equal(resolver_open(2, &resolver), 0);
+	assert_int_equal(resolver_add(resolver, records, 1), 1);
+	resolver_finish(resolver, &r);
 	resolved_free(&r);
 	for (uint64_t limit = 1; limit <= 8; limit++) {
 		resolve_records(records, 5, limit, &r);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Real traces, where the shared ones are there: their counts, and that several forms of one trace are one.
+ * Real traces, where the shared ones are there: their counts, and that several forms of one trace
+ * are one.
  */
 #include "test_trace.h"
 
@@ -100,8 +101,9 @@ static size_t read_all(const char *name, bool objects, struct trace_record **rec
 	return (size_t)n;
 }
 
-/* The oracleGeneral form gives every request the size of the first request to its sector, so its pages differ from
- * the others' only there: with the same rule applied to the vscsi form they are equal. */
+/* The oracleGeneral form gives every request the size of the first request to its sector, so its
+ * pages differ from the others' only there: with the same rule applied to the vscsi form they are
+ * equal. */
 static void test_cloudphysics_pages(void **state)
 {
 	struct trace_record *oracle, *vscsi, *ids, **first;

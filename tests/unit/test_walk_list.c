@@ -446,11 +446,14 @@ static void test_policy_switch(void **unused)
 	(void)unused;
 	setup_policy(&f, "mglru", false);
 	age(&f, false);
-	assert_int_equal(foliage_engine_switch(f.w->e, &f.w->cpu, "fg", message, sizeof(message)), 0);
+	assert_int_equal(foliage_engine_switch(f.w->e, &f.w->cpu, "fg", message, sizeof(message)),
+			 0);
 	assert_int_equal(age(&f, false), 0xf);
 	age(&f, false);
 	age(&f, false);
-	assert_int_equal(foliage_engine_switch(f.w->e, &f.w->cpu, "mglru-6.12", message, sizeof(message)), 0);
+	assert_int_equal(
+		foliage_engine_switch(f.w->e, &f.w->cpu, "mglru-6.12", message, sizeof(message)),
+		0);
 	assert_int_equal(age(&f, false), 0xf);
 	world_free(f.w);
 }

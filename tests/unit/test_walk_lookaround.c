@@ -54,12 +54,14 @@ static struct referenced look(struct fixture *f, uint32_t page, bool around)
 	return ref;
 }
 
-static void expect_seen(const struct fixture *f, uint32_t first, uint32_t nr, uint32_t seen_first, uint32_t seen_end)
+static void expect_seen(const struct fixture *f, uint32_t first, uint32_t nr, uint32_t seen_first,
+			uint32_t seen_end)
 {
 	for (uint32_t i = first; i < first + nr; i++)
 		if (world_young(f->w, f->mm, i) == (i >= seen_first && i < seen_end))
-			fail_msg("page %u: %s, expected %u..%u", i, world_young(f->w, f->mm, i) ? "young" : "old",
-				 seen_first, seen_end - 1);
+			fail_msg("page %u: %s, expected %u..%u", i,
+				 world_young(f->w, f->mm, i) ? "young" : "old", seen_first,
+				 seen_end - 1);
 }
 
 /* ---- the window ---- */
@@ -182,7 +184,8 @@ static void test_exec_is_for_files(void **unused)
 
 static void test_no_recency(void **unused)
 {
-	static const uint32_t flags[] = {FOLIAGE_VMA_SEQ_READ, FOLIAGE_VMA_RAND_READ, FOLIAGE_VMA_NOREUSE};
+	static const uint32_t flags[] = {FOLIAGE_VMA_SEQ_READ, FOLIAGE_VMA_RAND_READ,
+					 FOLIAGE_VMA_NOREUSE};
 
 	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
@@ -433,7 +436,8 @@ static void test_feeds_the_filter(void **unused)
 	static const struct {
 		uint32_t nr, young; /* of the VMA; the folio included */
 		bool dense;
-	} cases[] = {{8, 1, true}, {9, 1, false}, {16, 2, true}, {17, 2, false}, {64, 8, true}, {64, 7, false}, {300, 8, true}, {300, 7, false}};
+	} cases[] = {{8, 1, true},  {9, 1, false},  {16, 2, true},  {17, 2, false},
+		     {64, 8, true}, {64, 7, false}, {300, 8, true}, {300, 7, false}};
 
 	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -495,7 +499,8 @@ static void test_reclaim_keeps_what_is_hot(void **unused)
 			uint32_t now = fault_in(&f, 512, 64);
 
 			if (round > 5 && now)
-				fail_msg("%s evicted %u hot pages in round %u", cases[i].policy, now, round - 1);
+				fail_msg("%s evicted %u hot pages in round %u", cases[i].policy,
+					 now, round - 1);
 			gone += now;
 			touch_range(&f, 512, 64);
 			world_reclaim(f.w, 0, 32);

@@ -21,7 +21,8 @@ struct fixture {
 
 static struct fixture setup_caps(const char *policy, uint32_t caps)
 {
-	const struct world_options options = {.policy = policy, .nr_folios = 8192, .caps = caps, .nr_zones = 1};
+	const struct world_options options = {
+		.policy = policy, .nr_folios = 8192, .caps = caps, .nr_zones = 1};
 	struct fixture f = {.w = world_new(&options)};
 
 	f.lv = world_lruvec(f.w, 0, 0);
@@ -177,7 +178,7 @@ static void test_density(void **unused)
 		uint32_t total, young;
 		bool dense;
 	} cases[] = {
-		{1, 0, false}, {1, 1, true},	{8, 1, true},	 {9, 1, false},	  {16, 2, true},
+		{1, 0, false},  {1, 1, true},     {8, 1, true},    {9, 1, false},    {16, 2, true},
 		{17, 2, false}, {512, 63, false}, {512, 64, true}, {512, 512, true},
 	};
 
@@ -210,7 +211,7 @@ static void test_filter_decides(void **unused)
 
 	(void)unused;
 	world_vma(f.w, f.mm, 0, 4096, 0);
-	map_range(&f, 0, 16);	 /* dense: 8 of 16 */
+	map_range(&f, 0, 16);    /* dense: 8 of 16 */
 	map_range(&f, 1024, 16); /* sparse: 1 of 16 */
 	for (uint32_t i = 0; i < 8; i++)
 		world_touch(f.w, f.mm, i, false);

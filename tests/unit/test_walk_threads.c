@@ -96,7 +96,8 @@ static void test_threads_share(void **unused)
 {
 	(void)unused;
 	for (int round = 0; round < 10; round++) {
-		const struct world_options options = {.policy = "mglru-6.12", .nr_folios = ROOM, .threads = true};
+		const struct world_options options = {
+			.policy = "mglru-6.12", .nr_folios = ROOM, .threads = true};
 		struct world *w = world_new(&options);
 		struct walker walkers[3];
 		pthread_t threads[3];
@@ -205,7 +206,8 @@ static void fault_and_reclaim(struct chaos *c, unsigned int rounds)
 		world_reclaim(w, 0, 32);
 		/* The flusher. */
 		for (uint32_t i = 0; i < 256; i++)
-			foliage_folio_clear_dirty(w->e, (foliage_folio)splitmix64_below(&rng, ROOM));
+			foliage_folio_clear_dirty(w->e,
+						  (foliage_folio)splitmix64_below(&rng, ROOM));
 	}
 }
 

@@ -191,6 +191,7 @@ static void fio_read_lengths(void **state)
 	assert_int_equal(fio_read_plan(&p, 0.8, 1, &cell), 0);
 	assert_int_equal(cell.ramp, 449714u * 45 / 16);
 	assert_int_equal(cell.total, 449714u * 645 / 16);
+	assert_int_equal(cell.flush, 449714u * 2 / 16);
 	assert_int_equal(fio_read_plan(&p, 1.2, 16, &cell), 0);
 	assert_int_equal(cell.total, 5066901u * UINT64_C(645));
 	cell.policy = &choices[1];
@@ -198,6 +199,79 @@ static void fio_read_lengths(void **state)
 	assert_int_equal(cell.total, 397572u * 645 / 16);
 	assert_int_equal(fio_read_plan(&p, 0.7, 1, &cell), -ENOENT);
 	published_free(&p);
+}
+
+struct flush_knobs {
+	uint32_t frozen, flush_every;
+};
+
+/* What the last room of the policy below was opened with. */
+static struct flush_knobs seen;
+static double seen_scale;
+static uint32_t seen_room;
+
+static int record_create(const struct foliage_policy_env *env, const void *knobs, void **state)
+{
+	memcpy(&seen, knobs, sizeof(seen));
+	seen_scale = env->scale;
+	seen_room = env->room;
+	*state = &seen;
+	return 0;
+}
+
+static void record_destroy(void *state)
+{
+	assert_ptr_equal(state, &seen);
+}
+
+static bool record_access(void *state, uint32_t id, uint64_t now)
+{
+	(void)state;
+	(void)now;
+	assert_true(id < FIO_READ_BLOCKS);
+	return false;
+}
+
+/* Two seconds of the published rate between flushes, unless the user said otherwise. */
+static void fio_read_sets_time(void **state)
+{
+	static const struct foliage_knob knobs[] = {
+		{"frozen", "", FOLIAGE_KNOB_BOOL, offsetof(struct flush_knobs, frozen), 0, 0, 1,
+		 NULL},
+		{"flush_every", "", FOLIAGE_KNOB_UINT, offsetof(struct flush_knobs, flush_every), 7,
+		 0, 4294967295.0, NULL},
+		{NULL, NULL, FOLIAGE_KNOB_BOOL, 0, 0, 0, 0, NULL},
+	};
+	const struct foliage_policy policy = {
+		.abi = FOLIAGE_POLICY_ABI,
+		.name = "record",
+		.knobs = knobs,
+		.knobs_size = sizeof(struct flush_knobs),
+		.create = record_create,
+		.destroy = record_destroy,
+		.access = record_access,
+	};
+	struct flush_knobs defaults = {0, 7};
+	struct policy_choice choice = {.policy = &policy, .knobs = &defaults, .label = "record"};
+	struct fio_read_cell cell = {.policy = &choice, .ramp = 400, .total = 1000, .flush = 1234};
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(fio_read_run(0.8, 0, 1, &cell, 1, NULL, &err), 0);
+	assert_int_equal(seen.frozen, 1);
+	assert_int_equal(seen.flush_every, 1234);
+	assert_int_equal(defaults.frozen, 0);
+	assert_true(seen_scale == 16);
+	assert_int_equal(seen_room, 262144);
+	assert_int_equal(cell.done, 1000);
+	assert_int_equal(cell.accesses, 600);
+	assert_true(cell.refaults > 0 && cell.refaults < 600);
+
+	cell.done = 0;
+	strcpy(choice.label, "record:frozen=0");
+	assert_int_equal(fio_read_run(0.8, 0, 1, &cell, 1, NULL, &err), 0);
+	assert_int_equal(seen.frozen, 0);
+	assert_int_equal(seen.flush_every, 7);
 }
 
 static void model_fits_what_it_is(void **state)
@@ -242,6 +316,7 @@ int main(void)
 		cmocka_unit_test(newer_kernel_runs),
 		cmocka_unit_test(sums_are_of_measured_windows),
 		cmocka_unit_test(fio_read_lengths),
+		cmocka_unit_test(fio_read_sets_time),
 		cmocka_unit_test(model_fits_what_it_is),
 		cmocka_unit_test(deviations),
 	};

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * FG-W's reclaim (rule 6): P gives first while it is above its target, else M's true tail. A page with refs left goes
+ * on to M, or once more round it; the others are isolated and freed.
+ *
+ * One lock section looks at no more than FGW_EXAMINE_MAX folios, lazy moves included.
+ */
+#include "mm/fgw.h"
+#include "mm/gen.h"
+#include "mm/walk.h"
+
+struct scan {
+	unsigned int type;
+	int budget;    /* folios that may still be looked at */
+	int64_t pages; /* isolated */
+	struct folio_set *out;
+};
+
+/* ---- one folio ---- */
+
+/* May this request free it? */
+static bool usable(const struct scan_control *sc, uint64_t flags)
+{
+	if (flags_zone(flags) > sc->reclaim_idx)
+		return false;
+	return sc->gfp_io || flags_type(flags) == TYPE_FILE || (flags & (F_SWAPCACHE | F_DIRTY)) == F_SWAPCACHE;
+}
+
+static unsigned int next_round(const struct fgw_knobs *k, unsigned int refs)
+{
+	switch ((enum fgw_chance)k->chance) {
+	case FGW_CHANCE_HALVE:
+		return refs / 2;
+	case FGW_CHANCE_DECREMENT:
+		return refs - 1;
+	case FGW_CHANCE_CLEAR:
+	case FGW_CHANCE_NONE:
+		break;
+	}
+	return 0;
+}
+
+/* A page with refs left pays for staying; false when it has none, and then it is isolated. */
+static bool pay_or_isolate(struct foliage_engine *e, folio_id id, bool main, uint64_t *flags)
+{
+	const struct fgw_knobs *k = fgw_knobs(e);
+	struct folio *f = folio_at(e, id);
+	uint64_t old = folio_flags(f), new;
+	bool pays;
+
+	do {
+		unsigned int refs = flags_fg_refs(old);
+
+		pays = refs && flags_evictable(old) && !(main && k->chance == FGW_CHANCE_NONE);
+		if (pays)
+			new = flags_with_fg_refs(old, main ? next_round(k, refs) : 0);
+		else
+			new = ((old & ~F_LRU) | F_ISOLATED) + F_VERSION_ONE;
+	} while (!folio_cas(e, f, &old, new));
+	*flags = old;
+	return pays;
+}
+
+static void examine(struct foliage_engine *e, struct lruvec *lv, const struct scan_control *sc, struct scan *s,
+		    folio_id id, bool main)
+{
+	uint64_t clock = fgw_clock(lv, s->type), flags = folio_flags(folio_at(e, id)), seq;
+
+	s->budget--;
+	if (flags_evictable(flags) && !usable(sc, flags)) {
+		fgw_unlink(e, lv, id);
+		if (main)
+			fgw_link_m(e, lv, id, clock);
+		else
+			fgw_link_p(e, lv, id, false);
+		return;
+	}
+	if (!pay_or_isolate(e, id, main, &flags)) {
+		fgw_unlink(e, lv, id);
+		s->out->ids[s->out->nr++] = id;
+		s->pages += flags_nr(flags);
+		return;
+	}
+	seq = main ? clock : fgw_seq_of(lv, s->type, flags);
+	fgw_unlink(e, lv, id);
+	fgw_link_m(e, lv, id, seq);
+	stat_add(e, lv, main ? STAT_PROTECTED : STAT_PROMOTED, flags_nr(flags));
+	folio_event(e, id, FOLIAGE_EV_MOVE, main ? FOLIAGE_WHY_SECOND_CHANCE : FOLIAGE_WHY_PROBATION,
+		    main ? (int64_t)lv->fgw->type[s->type].oldest : -1, (int64_t)seq, flags, folio_flags(folio_at(e, id)));
+}
+
+/* ---- one lock section ---- */
+
+static bool examine_next(struct foliage_engine *e, struct lruvec *lv, const struct scan_control *sc, struct scan *s)
+{
+	folio_id head = list_head(lv->index, fgw_list_p(s->type)), id = FOLIO_NONE;
+
+	if (counter_size(fgw_size(lv, s->type, false)) <= fgw_target(e, lv, s->type)) {
+		id = fgw_main_tail(e, lv, s->type, &s->budget);
+		if (id != FOLIO_NONE && s->budget > 0) {
+			examine(e, lv, sc, s, id, true);
+			return true;
+		}
+		if (id != FOLIO_NONE)
+			return false;
+	}
+	id = list_last(e, head);
+	if (id == head) {
+		id = fgw_main_tail(e, lv, s->type, &s->budget);
+		if (id == FOLIO_NONE || s->budget <= 0)
+			return false;
+		examine(e, lv, sc, s, id, true);
+		return true;
+	}
+	__builtin_prefetch(folio_at(e, folio_at(e, id)->prev));
+	examine(e, lv, sc, s, id, false);
+	return true;
+}
+
+/* Returns how many folios were looked at. */
+static int isolate(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, unsigned int type, int budget,
+		   int64_t want, struct folio_set *out)
+{
+	struct scan s = {.type = type, .budget = budget, .out = out};
+
+	out->nr = 0;
+	while (s.budget > 0 && s.pages < want && examine_next(e, lv, sc, &s))
+		;
+	stat_add(e, lv, type == TYPE_ANON ? STAT_PGSCAN_ANON : STAT_PGSCAN_FILE, s.pages);
+	sc->nr_scanned += s.pages;
+	return budget - s.budget;
+}
+
+/* B.6's choice: the type whose refaults, weighted by swappiness, are fewer for what was evicted. */
+static unsigned int type_to_scan(struct lruvec *lv, int swappiness)
+{
+	struct ctrl_pos pos[NR_TYPES];
+
+	if (swappiness == 0)
+		return TYPE_FILE;
+	if (swappiness >= SWAPPINESS_ANON_ONLY)
+		return TYPE_ANON;
+	for (int type = 0; type < NR_TYPES; type++) {
+		struct fgw_type *t = &lv->fgw->type[type];
+
+		pos[type] = (struct ctrl_pos){
+			.refaulted = t->avg_refaulted + counter_size(&t->refaulted),
+			.total = t->avg_total + counter_size(&t->total),
+			.gain = (uint32_t)(type == TYPE_ANON ? swappiness : 200 - swappiness),
+		};
+	}
+	return gen_ctrl_ok(&pos[TYPE_ANON], &pos[TYPE_FILE]) ? TYPE_FILE : TYPE_ANON;
+}
+
+/* ---- survivors ---- */
+
+enum references fgw_references(struct foliage_engine *e, struct scan_control *sc, folio_id id,
+			       const struct referenced *ref)
+{
+	struct folio *f = folio_at(e, id);
+	struct lruvec *lv = folio_lruvec(e, f);
+	uint64_t old = folio_flags(f);
+	unsigned int refs, type = flags_type(old);
+	const struct fgw_knobs *k = fgw_knobs(e);
+
+	(void)sc;
+	if (ref->contended)
+		return REFERENCES_KEEP;
+	/* Young now, or hit since it was isolated. */
+	if (ref->ptes)
+		fgw_count(e, lv, id, old, ref->exec && type == TYPE_FILE ? k->exec_refs : k->young_refs,
+			  FOLIAGE_WHY_YOUNG);
+	old = folio_flags(f);
+	refs = flags_fg_refs(old);
+	if (!refs)
+		return REFERENCES_RECLAIM;
+	/* Leaving P costs the refs, as it does when reclaim finds them there. */
+	if (fgw_is_p(f->list))
+		while (!folio_cas(e, f, &old, flags_with_fg_refs(old, 0)))
+			;
+	return REFERENCES_ACTIVATE;
+}
+
+/* One batch of a type, or of the other one when this one has nothing. Returns folios looked at, 0: nothing left. */
+static int evict(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, int swappiness, int64_t left)
+{
+	struct folio_set set = {0};
+	int64_t want = MIN(MAX(sc->nr_to_reclaim - sc->nr_reclaimed, INT64_C(1)), (int64_t)sc->batch), freed;
+	unsigned int type = type_to_scan(lv, swappiness);
+	int looked = 0;
+
+	lruvec_lock(e, lv);
+	for (int round = 0; round < NR_TYPES && !looked; round++, type = !type)
+		if (type_evictable(type, swappiness))
+			looked = isolate(e, lv, sc, type, (int)MIN(left, (int64_t)FGW_EXAMINE_MAX), want, &set);
+	type = !type;
+	lruvec_unlock(e, lv, (uint32_t)looked);
+	if (!set.nr)
+		return looked;
+	freed = shrink_folio_list(e, sc, &set);
+	if (set.nr)
+		putback_folios(e, &set);
+	stat_add(e, lv, type == TYPE_ANON ? STAT_PGSTEAL_ANON : STAT_PGSTEAL_FILE, freed);
+	sc->nr_reclaimed += freed;
+	return looked;
+}
+
+/* ---- one lruvec ---- */
+
+static void walk_page_tables(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, int swappiness)
+{
+	uint64_t clocks = fgw_clock(lv, TYPE_ANON) + fgw_clock(lv, TYPE_FILE), seq = gen_max_seq(lv);
+	bool due;
+
+	if (!fgw_knobs(e)->walk_every || !(e->caps & FOLIAGE_LRU_GEN_MM_WALK) || !e->backend.next_mapping)
+		return;
+	lruvec_lock(e, lv);
+	due = clocks - lv->fgw->walked >= fgw_knobs(e)->walk_every;
+	if (due)
+		lv->fgw->walked = clocks;
+	lruvec_unlock(e, lv, 0);
+	if (due && walk_mms(e, lv, sc, seq, swappiness, false))
+		atomic_store_explicit(&lv->gen.max_seq, seq + 1, memory_order_release);
+}
+
+static bool should_abort(const struct foliage_engine *e, const struct scan_control *sc)
+{
+	const struct node *node = &e->nodes[sc->node];
+
+	if (!sc->root_reclaim && !sc->proactive && !fgw_knobs(e)->memcg_abort)
+		return false;
+	if (sc->nr_reclaimed >= sc->nr_to_reclaim)
+		return true;
+	return sc->kswapd && node->high_watermark && node->free_pages >= node->high_watermark + MIN_LRU_BATCH;
+}
+
+static uint64_t start(struct foliage_engine *e, struct lruvec *lv, int swappiness)
+{
+	uint64_t total = 0;
+
+	lruvec_lock(e, lv);
+	for (unsigned int type = 0; type < NR_TYPES; type++) {
+		fgw_set_room(e, lv, type);
+		if (type_evictable(type, swappiness))
+			total += e->ops->size(e, lv, type);
+	}
+	lruvec_unlock(e, lv, 0);
+	return total;
+}
+
+bool fgw_shrink_lruvec(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc)
+{
+	int swappiness = get_swappiness(e, lv, sc);
+	uint64_t total;
+	int64_t left;
+
+	if (swappiness == SWAPPINESS_ANON_ONLY && !can_reclaim_anon(e, lv->memcg, sc))
+		return false;
+	total = memcg_protect_scan(e, sc, lv->memcg, start(e, lv, swappiness));
+	left = (int64_t)(e->memcgs[lv->memcg].online ? scaled_budget(e, total, sc->priority) : total);
+	if (left > 0)
+		walk_page_tables(e, lv, sc, swappiness);
+	while (left > 0) {
+		int looked;
+
+		if (memcg_below_min(e, sc->target, lv->memcg))
+			return true;
+		looked = evict(e, lv, sc, swappiness, left);
+		if (!looked || should_abort(e, sc))
+			break;
+		left -= looked;
+		engine_yield(e);
+	}
+	return false;
+}

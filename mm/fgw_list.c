@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * FG-W's lists: P and the generations of M, the clock that opens generations, the room and P's share of it.
+ *
+ * The clock ticks as pages come in, `ticks` times while the room turns over once, so that an age says how much has
+ * come in since. A hit only stamps a page with the clock; its place on M is mended when reclaim meets it at the tail
+ * (fgw_main_tail), and when the window is full the oldest list is spliced onto the next one: no page is touched.
+ *
+ * The room C is what the lruvec holds when reclaim runs. Before that has ever happened it is the tightest limit above the
+ * lruvec, or all of memory.
+ */
+#include "mm/fgw.h"
+
+#include <errno.h>
+
+/* ---- the room ---- */
+
+/* The first limit that will make reclaim run. */
+static uint64_t limit_above(const struct foliage_engine *e, uint32_t memcg)
+{
+	uint64_t limit = e->totalram_pages;
+
+	for (;; memcg = e->memcgs[memcg].parent) {
+		const struct memcg *m = &e->memcgs[memcg];
+
+		limit = MIN(limit, MIN((uint64_t)m->max, (uint64_t)m->high));
+		if (memcg == 0)
+			return MAX(limit, UINT64_C(1));
+	}
+}
+
+uint64_t fgw_room(const struct foliage_engine *e, struct lruvec *lv, unsigned int type)
+{
+	uint64_t room = lv->fgw->type[type].room;
+
+	if (!room)
+		return limit_above(e, lv->memcg);
+	/* The room grows before reclaim runs again. */
+	return MAX(room, counter_size(fgw_size(lv, type, false)) + counter_size(fgw_size(lv, type, true)));
+}
+
+static double clamp_target(const struct fgw_knobs *k, double target, uint64_t room)
+{
+	target = MIN(target, k->target_max * (double)room);
+	return MAX(target, MAX(1.0, k->target_min * (double)room));
+}
+
+uint64_t fgw_target(const struct foliage_engine *e, struct lruvec *lv, unsigned int type)
+{
+	const struct fgw_type *t = &lv->fgw->type[type];
+	const struct fgw_knobs *k = fgw_knobs(e);
+	uint64_t room;
+
+	if (t->room)
+		return (uint64_t)t->target;
+	room = fgw_room(e, lv, type);
+	return (uint64_t)clamp_target(k, k->target * (double)room, room);
+}
+
+void fgw_set_room(const struct foliage_engine *e, struct lruvec *lv, unsigned int type)
+{
+	struct fgw_type *t = &lv->fgw->type[type];
+	const struct fgw_knobs *k = fgw_knobs(e);
+	uint64_t room = counter_size(fgw_size(lv, type, false)) + counter_size(fgw_size(lv, type, true));
+
+	if (!room || room == t->room)
+		return;
+	if (!t->room) {
+		t->fill_seq = lv->clock[type];
+		t->target = k->target * (double)room;
+	} else {
+		t->target *= (double)room / (double)t->room;
+	}
+	t->target = clamp_target(k, t->target, room);
+	t->tick = MIN(t->tick, room);
+	t->room = room;
+}
+
+void fgw_move_target(const struct foliage_engine *e, struct lruvec *lv, unsigned int type, double pages)
+{
+	struct fgw_type *t = &lv->fgw->type[type];
+
+	if (t->room)
+		t->target = clamp_target(fgw_knobs(e), t->target + pages, fgw_room(e, lv, type));
+}
+
+/* ---- the clock ---- */
+
+/* What a choice between the types looks at: the present counts half, what was before the other half. */
+static void average(struct fgw_type *t)
+{
+	t->avg_refaulted = (t->avg_refaulted + (uint64_t)atomic_exchange(&t->refaulted, 0)) / 2;
+	t->avg_total = (t->avg_total + (uint64_t)atomic_exchange(&t->total, 0)) / 2;
+}
+
+static void open_generation(struct foliage_engine *e, struct lruvec *lv, unsigned int type)
+{
+	struct fgw_type *t = &lv->fgw->type[type];
+	uint64_t clock = fgw_clock(lv, type) + 1;
+
+	atomic_store_explicit(&lv->clock[type], clock, memory_order_release);
+	while (clock - t->oldest >= fgw_knobs(e)->gens - 1) {
+		list_splice_tail(e, list_head(lv->index, fgw_list_m(type, t->oldest)),
+				     list_head(lv->index, fgw_list_m(type, t->oldest + 1)));
+		t->oldest++;
+	}
+	if (clock % FGW_AVERAGE_TICKS == 0)
+		average(t);
+	stat_add(e, lv, STAT_AGINGS, 1);
+	folio_event(e, -1, FOLIAGE_EV_AGE, FOLIAGE_WHY_NONE, (int64_t)clock - 1, (int64_t)clock, 0, 0);
+}
+
+void fgw_tick(struct foliage_engine *e, struct lruvec *lv, unsigned int type, int64_t nr)
+{
+	struct fgw_type *t = &lv->fgw->type[type];
+	const struct fgw_knobs *k = fgw_knobs(e);
+	/* In rooms of fewer pages than ticks, every page is one. */
+	uint64_t room = MAX(fgw_room(e, lv, type), (uint64_t)k->ticks);
+
+	for (t->tick += (uint64_t)nr * k->ticks; t->tick >= room; t->tick -= room)
+		open_generation(e, lv, type);
+}
+
+/* ---- on and off the lists ---- */
+
+static void link_folio(struct foliage_engine *e, struct lruvec *lv, folio_id id, int list, bool main, bool tail)
+{
+	struct folio *f = folio_at(e, id);
+	uint64_t flags = folio_flags(f);
+	unsigned int type = flags_type(flags);
+
+	/* Generations are spliced without touching pages: every page of M names the same list. */
+	folio_set_list(f, main ? fgw_list_m(type, 0) : fgw_list_p(type));
+	if (tail)
+		list_add_tail(e, list_head(lv->index, list), id);
+	else
+		list_add(e, list_head(lv->index, list), id);
+	counter_add(e, fgw_size(lv, type, main), flags_nr(flags));
+}
+
+void fgw_link_p(struct foliage_engine *e, struct lruvec *lv, folio_id id, bool tail)
+{
+	link_folio(e, lv, id, fgw_list_p(flags_type(folio_flags(folio_at(e, id)))), false, tail);
+}
+
+void fgw_link_m(struct foliage_engine *e, struct lruvec *lv, folio_id id, uint64_t seq)
+{
+	link_folio(e, lv, id, fgw_list_m(flags_type(folio_flags(folio_at(e, id))), seq), true, false);
+}
+
+void fgw_unlink(struct foliage_engine *e, struct lruvec *lv, folio_id id)
+{
+	struct folio *f = folio_at(e, id);
+
+	list_del(e, id);
+	counter_add(e, fgw_size(lv, fgw_type_of_list(f->list), !fgw_is_p(f->list)), -flags_nr(folio_flags(f)));
+}
+
+uint64_t fgw_seq_of(const struct lruvec *lv, unsigned int type, uint64_t flags)
+{
+	uint64_t clock = fgw_clock(lv, type), window = clock - lv->fgw->type[type].oldest;
+
+	return clock - MIN(fgw_age(clock, flags), window);
+}
+
+folio_id fgw_main_tail(struct foliage_engine *e, struct lruvec *lv, unsigned int type, int *budget)
+{
+	struct fgw_type *t = &lv->fgw->type[type];
+	uint64_t clock = fgw_clock(lv, type);
+
+	for (;;) {
+		folio_id head = list_head(lv->index, fgw_list_m(type, t->oldest)), id = list_last(e, head);
+		uint64_t flags, age;
+
+		if (id == head) {
+			if (t->oldest == clock)
+				return FOLIO_NONE;
+			t->oldest++;
+			continue;
+		}
+		flags = folio_flags(folio_at(e, id));
+		age = fgw_age(clock, flags);
+		if (age >= clock - t->oldest || *budget <= 0)
+			return id;
+		--*budget;
+		list_del(e, id);
+		list_add(e, list_head(lv->index, fgw_list_m(type, clock - age)), id);
+		stat_add(e, lv, STAT_PROMOTED, flags_nr(flags));
+		folio_event(e, id, FOLIAGE_EV_SORT, FOLIAGE_WHY_LAZY, (int64_t)t->oldest, (int64_t)(clock - age), flags,
+			    flags);
+	}
+}
+
+/* ---- validity ---- */
+
+/* NULL, or what is wrong with a folio found on a list. */
+static const char *defect(const struct foliage_engine *e, const struct lruvec *lv, unsigned int type, bool main,
+			  folio_id id, folio_id prev)
+{
+	const struct folio *f = folio_at(e, id);
+	uint64_t flags = folio_flags(f);
+
+	if (f->prev != prev)
+		return "its link back is wrong";
+	if ((flags & (F_PRESENT | F_LRU)) != (F_PRESENT | F_LRU))
+		return "it is not present, or not marked as listed";
+	if (flags & (F_ISOLATED | F_ACTIVE | F_UNEVICTABLE))
+		return "it is isolated, active or unevictable";
+	if (flags_type(flags) != type || fgw_type_of_list(f->list) != type || fgw_is_p(f->list) == main)
+		return "it believes to be on another list";
+	if (folio_lruvec(e, f) != lv)
+		return "it belongs to another lruvec";
+	return flags_fg_refs(flags) > fgw_knobs(e)->refs_max ? "it has too many refs" : NULL;
+}
+
+static int check_list(struct foliage_engine *e, struct lruvec *lv, unsigned int type, int list, int64_t *pages,
+		      struct err *err)
+{
+	folio_id head = list_head(lv->index, list);
+	bool main = !fgw_is_p(list);
+	int64_t most = counter_read(fgw_size(lv, type, main));
+
+	for (folio_id id = list_first(e, head), prev = head; id != head; prev = id, id = folio_at(e, id)->next) {
+		const char *what = id < 0 || (uint32_t)id >= e->nr_folios ? "it is no folio"
+									  : defect(e, lv, type, main, id, prev);
+
+		if (what)
+			return err_set(err, -EUCLEAN, "lruvec %u, list %d, folio %d: %s", lv->index, list, id, what);
+		*pages += flags_nr(folio_flags(folio_at(e, id)));
+		if (*pages > most)
+			return err_set(err, -EUCLEAN, "lruvec %u, list %d: more than the %lld pages of the counter",
+				       lv->index, list, (long long)most);
+	}
+	return 0;
+}
+
+static int check_window(const struct foliage_engine *e, const struct lruvec *lv, unsigned int type, struct err *err)
+{
+	uint64_t clock = fgw_clock(lv, type), oldest = lv->fgw->type[type].oldest;
+
+	if (clock - oldest >= fgw_knobs(e)->gens)
+		return err_set(err, -EUCLEAN, "lruvec %u: generations %llu..%llu of type %u", lv->index,
+			       (unsigned long long)oldest, (unsigned long long)clock, type);
+	for (uint64_t seq = clock + 1; seq < oldest + FGW_GENS; seq++)
+		if (!list_empty(e, list_head(lv->index, fgw_list_m(type, seq))))
+			return err_set(err, -EUCLEAN, "lruvec %u: list %d is outside the generations %llu..%llu",
+				       lv->index, fgw_list_m(type, seq), (unsigned long long)oldest,
+				       (unsigned long long)clock);
+	return 0;
+}
+
+int fgw_is_valid(struct foliage_engine *e, struct lruvec *lv, struct err *err)
+{
+	for (unsigned int type = 0; type < NR_TYPES; type++) {
+		int64_t pages[2] = {0};
+		int rc = check_window(e, lv, type, err);
+
+		for (int list = fgw_list_p(type); list <= fgw_list_p(type) + FGW_GENS && !rc; list++)
+			rc = check_list(e, lv, type, list, &pages[!fgw_is_p(list)], err);
+		if (rc)
+			return rc;
+		for (int main = 0; main < 2; main++)
+			if (pages[main] != counter_read(fgw_size(lv, type, main)))
+				return err_set(err, -EUCLEAN, "lruvec %u, type %u: %s has %lld pages, the counter %lld",
+					       lv->index, type, main ? "M" : "P", (long long)pages[main],
+					       (long long)counter_read(fgw_size(lv, type, main)));
+	}
+	return 0;
+}
