@@ -193,7 +193,7 @@ static bool parse_number(const char *text, uint64_t max, uint64_t *value)
 	return !*end && !errno && *value <= max;
 }
 
-static bool parse_place(const char *text, int16_t *place)
+static bool parse_place(const char *text, int32_t *place)
 {
 	uint64_t value;
 
@@ -201,9 +201,9 @@ static bool parse_place(const char *text, int16_t *place)
 		*place = -1;
 		return true;
 	}
-	if (!parse_number(text, INT16_MAX, &value))
+	if (!parse_number(text, INT32_MAX, &value))
 		return false;
-	*place = (int16_t)value;
+	*place = (int32_t)value;
 	return true;
 }
 

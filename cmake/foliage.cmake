@@ -34,7 +34,7 @@ find_package(LibLZMA)
 pkg_check_modules(ZSTD IMPORTED_TARGET libzstd)
 pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
 
-file(GLOB FOLIAGE_LIB_SOURCES CONFIGURE_DEPENDS base/*.c mm/*.c mm/reference/*.c machine/*.c)
+file(GLOB FOLIAGE_LIB_SOURCES CONFIGURE_DEPENDS base/*.c mm/*.c mm/reference/*.c machine/*.c cache/*.c)
 file(GLOB FOLIAGE_TOOL_SOURCES CONFIGURE_DEPENDS trace/*.c workload/*.c cli/*.c)
 list(FILTER FOLIAGE_TOOL_SOURCES EXCLUDE REGEX "cli/main\\.c$")
 

@@ -9,6 +9,8 @@
  *   mapped   a hit sets a young bit and marks nothing; a miss is a fault. Only the page-table walk, the look-around
  *            and eviction's own check see young bits.
  *
+ * Nothing here is ever dirty: a store is an access, and write-back takes no time in a world without a clock.
+ *
  * The add batch (31 folios, at most a sixteenth of the room) counts as resident.
  */
 #include "machine/mapped.h"
@@ -94,8 +96,8 @@ static void room_tell(void *ctx, folio_id folio, int what, int why, int64_t from
 		.id = (uint32_t)folio,
 		.what = (uint16_t)what,
 		.why = (uint16_t)why,
-		.from = (int16_t)from,
-		.to = (int16_t)to,
+		.from = (int32_t)from,
+		.to = (int32_t)to,
 		.refs_from = (uint8_t)refs_from,
 		.refs_to = (uint8_t)refs_to,
 	};
@@ -204,7 +206,7 @@ static int miss(struct engine_room *r, uint32_t id)
 
 static int access_mapped(struct engine_room *r, uint32_t id, uint8_t op)
 {
-	bool store = op & FOLIAGE_ACCESS_WRITE, exec = op & FOLIAGE_ACCESS_EXEC;
+	bool exec = op & FOLIAGE_ACCESS_EXEC;
 	int rc = 0;
 
 	if (!r->mapped)
@@ -214,7 +216,7 @@ static int access_mapped(struct engine_room *r, uint32_t id, uint8_t op)
 	foliage_mm_ran(r->engine, 0);
 	if (foliage_folio_present(r->engine, (foliage_folio)id)) {
 		r->stats.hits++;
-		if (mapped_touch(r->mapped, id, store, exec))
+		if (mapped_touch(r->mapped, id, false, exec))
 			return 0;
 	} else {
 		r->cpu.in_lru_fault = true;
@@ -223,7 +225,7 @@ static int access_mapped(struct engine_room *r, uint32_t id, uint8_t op)
 		if (rc)
 			return rc;
 	}
-	mapped_map(r->mapped, id, store, exec);
+	mapped_map(r->mapped, id, false, exec);
 	return 0;
 }
 

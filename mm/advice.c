@@ -8,6 +8,11 @@
 
 #include <errno.h>
 
+static bool known(const struct foliage_engine *e, folio_id id)
+{
+	return id >= 0 && (uint32_t)id < e->nr_folios;
+}
+
 /* Take the folio off its list for something that is not reclaim; NULL when it is on none. The lruvec is locked. */
 static struct lruvec *lock_on_lru(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id)
 {
@@ -52,6 +57,11 @@ void foliage_folio_lazyfree(struct foliage_engine *e, struct foliage_cpu *cpu, f
 
 	if (!lv)
 		return;
+	/* Only anonymous memory may be thrown away dirty. */
+	if ((folio_flags(f) & (F_ANON | F_SWAPBACKED)) != (F_ANON | F_SWAPBACKED)) {
+		lruvec_unlock(e, lv, 0);
+		return;
+	}
 	lruvec_del_folio(e, lv, id);
 	folio_change(e, f, F_REFS_MASK | F_ACTIVE | F_SWAPBACKED | F_SWAPCACHE | F_DIRTY, 0);
 	lruvec_add_folio(e, lv, id, false);
@@ -62,12 +72,16 @@ void foliage_folio_lazyfree(struct foliage_engine *e, struct foliage_cpu *cpu, f
 int64_t foliage_folio_pageout(struct foliage_engine *e, struct foliage_cpu *cpu, foliage_folio id)
 {
 	struct foliage_reclaim_request request = {.nr = 1, .swappiness = -1, .proactive = true};
-	struct lruvec *lv = lock_on_lru(e, cpu, id);
-	struct folio *f = folio_at(e, id);
 	struct folio_set set = {.nr = 1, .ids = {id}};
 	struct scan_control sc;
+	struct lruvec *lv;
+	struct folio *f;
 	int64_t freed;
 
+	if (!known(e, id))
+		return -EINVAL;
+	f = folio_at(e, id);
+	lv = lock_on_lru(e, cpu, id);
 	if (!lv)
 		return -EBUSY;
 	lruvec_del_folio(e, lv, id);
@@ -143,37 +157,44 @@ bool foliage_folio_workingset(struct foliage_engine *e, foliage_folio id)
 	return e->ops->rules && e->ops->rules->refs_active ? flags_fg_refs(flags) >= 2 : flags & F_WORKINGSET;
 }
 
-/* A free number becomes a folio with the word, owner and charge of another. */
+/* A free number becomes a folio with the word, owner and charge of another; pins stay with the number. */
 static void clone_folio(struct foliage_engine *e, folio_id from, folio_id to, uint64_t flags)
 {
 	struct folio *f = folio_at(e, from), *t = folio_at(e, to);
-	uint64_t version = folio_flags(t) & F_VERSION_MASK;
+	uint64_t own = folio_flags(t) & (F_VERSION_MASK | F_PINS_MASK);
 
 	__atomic_store_n(&t->owner, f->owner, __ATOMIC_RELEASE);
-	atomic_store_explicit(&t->flags, (flags & ~(F_VERSION_MASK | F_PINS_MASK)) | version, memory_order_release);
+	atomic_store_explicit(&t->flags, (flags & ~(F_VERSION_MASK | F_PINS_MASK)) | own, memory_order_release);
 	counter_add(e, &e->memcgs[e->lruvecs[f->owner].memcg].nr_owned, 1);
 }
 
 static bool usable(struct foliage_engine *e, folio_id id)
 {
-	return id >= 0 && (uint32_t)id < e->nr_folios && !(folio_flags(folio_at(e, id)) & F_PRESENT);
+	return known(e, id) && !(folio_flags(folio_at(e, id)) & F_PRESENT);
 }
 
 int foliage_folio_split(struct foliage_engine *e, struct foliage_cpu *cpu, foliage_folio id, const foliage_folio *parts,
 			bool young)
 {
-	struct folio *f = folio_at(e, id);
-	int64_t nr = flags_nr(folio_flags(f));
 	struct lruvec *lv;
+	struct folio *f;
 	uint64_t flags;
+	int64_t nr;
 
+	if (!known(e, id) || !parts)
+		return -EINVAL;
+	f = folio_at(e, id);
+	nr = flags_nr(folio_flags(f));
 	if (!(folio_flags(f) & F_PRESENT) || nr == 1)
 		return -EINVAL;
 	for (int64_t i = 0; i + 1 < nr; i++)
 		if (!usable(e, parts[i]))
 			return -EEXIST;
-	if (young && e->ops->neighbour_young)
+	/* FG takes the torn entry for an access like any other; before, it only set PG_referenced (C.9). */
+	if (young && e->ops->rules && e->ops->rules->refs_active)
 		e->ops->neighbour_young(e, cpu, id, folio_flags(f) & F_EXEC);
+	else if (young)
+		folio_change(e, f, 0, F_REFERENCED);
 	lv = lock_on_lru(e, cpu, id);
 	if (!lv)
 		return -EBUSY;
@@ -195,6 +216,8 @@ int foliage_folio_migrate(struct foliage_engine *e, struct foliage_cpu *cpu, fol
 	bool active = false;
 	uint64_t flags;
 
+	if (!known(e, from) || !known(e, to))
+		return -EINVAL;
 	if (!usable(e, to))
 		return -EEXIST;
 	lv = lock_on_lru(e, cpu, from);

@@ -297,33 +297,42 @@ static void leave_batch(struct foliage_engine *e, struct foliage_cpu *cpu, folio
 	engine_drain_all(e);
 }
 
-int foliage_folio_remove(struct foliage_engine *e, struct foliage_cpu *cpu, foliage_folio id)
+static int remove_folio(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id, uint64_t busy)
 {
-	struct folio *f;
+	struct folio *f = folio_at(e, id);
+	uint64_t flags = folio_flags(f);
 	struct lruvec *lv;
-	uint64_t flags;
 
-	if (id < 0 || (uint32_t)id >= e->nr_folios)
-		return -EINVAL;
-	f = folio_at(e, id);
-	flags = folio_flags(f);
 	if (!(flags & F_PRESENT))
 		return -ENOENT;
-	if (flags & (F_ISOLATED | F_PINS_MASK))
+	if (flags & busy)
 		return -EBUSY;
 	if (!(flags & F_LRU))
 		leave_batch(e, cpu, id);
 	lv = folio_lruvec_lock(e, f);
 	flags = folio_flags(f);
-	if (flags & F_ISOLATED) {
+	/* Reclaim may have taken or evicted it between the look and the lock. */
+	if (flags & F_ISOLATED || !(flags & F_PRESENT)) {
 		lruvec_unlock(e, lv, 0);
-		return -EBUSY;
+		return flags & F_PRESENT ? -EBUSY : -ENOENT;
 	}
 	if (flags & F_LRU)
 		lruvec_del_folio(e, lv, id);
 	engine_release_folio(e, id, true);
 	lruvec_unlock(e, lv, 1);
 	return 0;
+}
+
+int engine_remove_pinned(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id)
+{
+	return remove_folio(e, cpu, id, F_ISOLATED);
+}
+
+int foliage_folio_remove(struct foliage_engine *e, struct foliage_cpu *cpu, foliage_folio id)
+{
+	if (id < 0 || (uint32_t)id >= e->nr_folios)
+		return -EINVAL;
+	return remove_folio(e, cpu, id, F_ISOLATED | F_PINS_MASK);
 }
 
 void foliage_folio_mark_accessed(struct foliage_engine *e, struct foliage_cpu *cpu, foliage_folio id)
@@ -422,6 +431,7 @@ int foliage_engine_switch(struct foliage_engine *e, struct foliage_cpu *cpu, con
 
 	foliage_cpu_drain(e, cpu);
 	engine_drain_all(e);
+	memcg_settle(e);
 	err = parse_choice(policy, &choice, message, bytes);
 	if (err)
 		return err;

@@ -184,8 +184,10 @@ static inline __attribute__((always_inline)) void fg_inc_refs(struct foliage_eng
 		if (!(old & F_PRESENT))
 			return;
 		new = fg_next(k, lv, f, old, kind, &why);
-		if (new == old)
+		if (new == old) {
+			folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_SATURATED, -1, -1, old, old);
 			return;
+		}
 	} while (!folio_cas(e, f, &old, new));
 	fg_account(e, lv, old, new);
 	if (__builtin_expect(e->event != NULL, 0)) {
@@ -264,6 +266,29 @@ static void fg_mark_accessed(struct foliage_engine *e, struct foliage_cpu *cpu, 
 		fg_hit(e, folio_lruvec(e, f), f, flags, e->exclusive);
 	else if (flags_evictable(flags))
 		fg_inc_refs(e, folio_lruvec(e, f), id, flags, ACCESS_FD);
+}
+
+/* A hit of a cache whose users hold its pages: pin and access are one compare-exchange. */
+static bool fg_pin_accessed(struct foliage_engine *e, folio_id id, uint64_t *word, uint64_t pin)
+{
+	struct folio *f = folio_at(e, id);
+	struct lruvec *lv = folio_lruvec(e, f);
+	uint64_t old = *word, new;
+	unsigned int entry;
+
+	if (__builtin_expect(fg_by_rules(e) || !flags_evictable(old), 0)) {
+		if (!folio_cas(e, f, word, old + pin))
+			return false;
+		fg_mark_accessed(e, NULL, id);
+		return true;
+	}
+	entry = __atomic_load_n(&lv->gen.next_access[flags_type(old)][fg_slot(old)], __ATOMIC_RELAXED);
+	new = (old & ~FG_LOW_MASK) | (entry & FG_LOW_MASK);
+	if (!folio_cas(e, f, word, new + pin))
+		return false;
+	if (__builtin_expect(entry & (NEXT_MOVED | NEXT_CROSSED), 0))
+		fg_account(e, lv, old, new);
+	return true;
 }
 
 /* Everything that the loop needs again and again is in locals: the compiler must assume that a store to a folio changes
@@ -358,12 +383,13 @@ static void fg_refault(struct foliage_engine *e, struct foliage_cpu *cpu, struct
 		new = flags_with_fg_refs(old, MIN(refs, gen_knobs(e)->cap_refault)) | (cpu->in_lru_fault ? F_ACTIVE : 0);
 	} while (!folio_cas(e, f, &old, new));
 	if (cpu->in_lru_fault)
-		stat_add(e, lv, STAT_ACTIVATE_ANON + (int)type, flags_nr(old));
+		stat_add(e, lv, stat_of(STAT_ACTIVATE_ANON, type), flags_nr(old));
 	if (refs >= 2)
-		stat_add(e, lv, STAT_RESTORE_ANON + (int)type, flags_nr(old));
+		stat_add(e, lv, stat_of(STAT_RESTORE_ANON, type), flags_nr(old));
 }
 
 static const struct gen_rules fg_rules = {
+	.refs = flags_fg_refs,
 	.tier = fg_tier,
 	.saturated = fg_saturated,
 	.bump = fg_bump,
@@ -380,6 +406,7 @@ static const struct gen_rules fg_rules = {
 static const struct foliage_engine_policy fg_ops = {
 	.mark_accessed = fg_mark_accessed,
 	.mark_run = fg_mark_run,
+	.pin_accessed = fg_pin_accessed,
 	.neighbour_young = fg_neighbour_young,
 	.walk_young = fg_walk_young,
 	.refault = fg_refault,

@@ -103,11 +103,13 @@ static uint64_t fgw_shadow(struct foliage_engine *e, struct lruvec *target, foli
 	return shadow_pack(e->memcgs[lv->memcg].id, lv->node, time & SHADOW_TIME_MASK, false);
 }
 
-static bool shadow_valid(const struct foliage_engine *e, const struct lruvec *lv, unsigned int type, uint64_t time)
+static bool shadow_valid(const struct foliage_engine *e, struct lruvec *lv, unsigned int type, uint64_t time)
 {
-	uint64_t since = fgw_clock(lv, type) - (time >> CLOCK_SHIFT);
+	const struct fgw_knobs *k = fgw_knobs(e);
+	uint64_t since = (fgw_clock(lv, type) - (time >> CLOCK_SHIFT)) & ((1u << CLOCK_BITS) - 1);
 
-	return (since & ((1u << CLOCK_BITS) - 1)) <= fgw_knobs(e)->history;
+	return (double)(since * fgw_turnover(e, lv, type)) <=
+	       k->history * k->ticks * (double)fgw_room(e, lv, type);
 }
 
 /* What the first list needs of a shadow's time. */
@@ -145,9 +147,10 @@ static void fgw_queue(struct foliage_engine *e, struct foliage_cpu *cpu, folio_i
 	struct folio *f = folio_at(e, id);
 	uint64_t flags = folio_flags(f), set;
 
+	(void)cpu;
 	f->spare = f->spare == ARRIVAL_SHADOW ? ARRIVAL_REFAULT : ARRIVAL_NEW;
 	set = fgw_clock(folio_lruvec(e, f), flags_type(flags)) & F_GEN_MASK;
-	if (cpu->in_lru_fault && fgw_knobs(e)->fault_born)
+	if (fgw_knobs(e)->born)
 		set |= F_READAHEAD;
 	folio_change(e, f, F_GEN_MASK, set);
 }
@@ -398,6 +401,7 @@ static const char *const chance_names[] = {"halve", "clear", "decrement", "none"
 static const struct foliage_knob knobs[] = {
 	UINT_KNOB(gens, 32, 3, FGW_GENS, "generation lists of M"),
 	UINT_KNOB(ticks, 32, 4, 128, "ticks of the clock while the room turns over once"),
+	UINT_KNOB(tick_min, 4, 1, 4096, "pages that a tick lasts at least, in small rooms"),
 	BOOL_KNOB(once, 1, "count at most one access a tick (rule 1)"),
 	UINT_KNOB(refs_max, 7, 1, 15, "refs stop counting here (rule 1)"),
 	{"chance", "what another round in M costs a page: refs halved, cleared, one less; none: no rounds (rule 6)",
@@ -408,14 +412,15 @@ static const struct foliage_knob knobs[] = {
 	REAL_KNOB(step, 2, 0, 4096, "pages by which a near refault moves P's target; 0: no adaptation (rule 3)"),
 	REAL_KNOB(near, 0.09, 0, 1, "how near, in parts of the room evicted from the page's list since (rule 3)"),
 	REAL_KNOB(fill_factor, 1, 1, 64, "the step's multiple while M's tail is a page of the first fill never used"),
-	UINT_KNOB(history, 48, 0, 200, "ticks for which a shadow is valid"),
-	REAL_KNOB(gate, 1.25, 0, 100, "a refault enters M if its distance is at most so many ages of M's tail; 0: always"),
+	REAL_KNOB(history, 1.5, 0, 6, "turnovers of the room for which a shadow is valid"),
+	REAL_KNOB(gate, 1, 0, 100, "a refault enters M if its distance is at most so many ages of M's tail; 0: always"),
+	REAL_KNOB(stale, 0, 0, 7, "turnovers without use after which M's tail goes before P's; 0: never"),
 	UINT_KNOB(gate_scan, FGW_EXAMINE_MAX, 0, 4096, "lazy moves that one look for M's tail may make"),
 	BOOL_KNOB(first_fill, 1, "the first pages fill M (rule 2)"),
 	UINT_KNOB(walk_every, 8, 0, 1024, "ticks between two page-table walks; 0: none"),
 	UINT_KNOB(young_refs, 1, 1, 7, "accesses that a young bit stands for"),
 	UINT_KNOB(exec_refs, 2, 1, 7, "accesses that a young bit of an executable mapping stands for"),
-	BOOL_KNOB(fault_born, 1, "the young bit that a page's own fault leaves is no access"),
+	BOOL_KNOB(born, 1, "the access that a page was brought in for does not count (rule 2)"),
 	BOOL_KNOB(memcg_abort, 1, "memcg-limit reclaim stops once its target is met"),
 	{0},
 };

@@ -34,6 +34,7 @@ enum fgw_chance { FGW_CHANCE_HALVE, FGW_CHANCE_CLEAR, FGW_CHANCE_DECREMENT, FGW_
 struct fgw_knobs {
 	uint32_t gens;	 /* lists of M in use */
 	uint32_t ticks;	 /* ticks of the clock while the room turns over once */
+	uint32_t tick_min; /* pages that a tick lasts at least */
 	uint32_t once;	 /* count at most one access a tick */
 	uint32_t refs_max;
 	uint32_t chance; /* enum fgw_chance: what another round in M costs */
@@ -41,13 +42,14 @@ struct fgw_knobs {
 	double step;	 /* pages by which a near refault moves P's target */
 	double near;	 /* how near that is, in parts of the room */
 	double fill_factor; /* the step's multiple while M's tail is a page of the first fill that nobody used */
-	uint32_t history; /* ticks for which a shadow is valid */
+	double history;	 /* turnovers of the room for which a shadow is valid */
 	double gate;	 /* a refault enters M if its distance is within gate times the age of M's tail; 0: always */
+	double stale;	 /* turnovers without use after which M's tail goes before P's; 0: never */
 	uint32_t gate_scan; /* lazy moves that one look for M's tail may make */
 	uint32_t first_fill; /* the first pages fill M */
 	uint32_t walk_every; /* ticks between two page-table walks; 0: no walks */
 	uint32_t young_refs, exec_refs; /* what a young bit counts, and one of an executable mapping */
-	uint32_t fault_born; /* the young bit that a fault leaves behind is no access of its own */
+	uint32_t born;	 /* the access that a page was brought in for does not count */
 	uint32_t memcg_abort; /* memcg-limit reclaim stops once its target is met */
 };
 
@@ -145,6 +147,8 @@ static inline __attribute__((always_inline)) void fgw_count(struct foliage_engin
 /* -- fgw_list.c -- */
 /* C: the room that pages of the type share now. */
 uint64_t fgw_room(const struct foliage_engine *e, struct lruvec *lv, unsigned int type);
+/* The same, but no smaller than what `ticks` ticks last. */
+uint64_t fgw_turnover(const struct foliage_engine *e, struct lruvec *lv, unsigned int type);
 /* P's wanted size in pages. */
 uint64_t fgw_target(const struct foliage_engine *e, struct lruvec *lv, unsigned int type);
 /* Reclaim runs: what is there now is the room. */

@@ -6,6 +6,7 @@
  * One lock section looks at no more than FGW_EXAMINE_MAX folios, lazy moves included.
  */
 #include "mm/fgw.h"
+#include <stdlib.h>
 #include "mm/gen.h"
 #include "mm/walk.h"
 
@@ -13,6 +14,7 @@ struct scan {
 	unsigned int type;
 	int budget;    /* folios that may still be looked at */
 	int64_t pages; /* isolated */
+	uint64_t stale; /* ticks without use after which M gives first; 0: never */
 	struct folio_set *out;
 };
 
@@ -91,29 +93,35 @@ static void examine(struct foliage_engine *e, struct lruvec *lv, const struct sc
 
 /* ---- one lock section ---- */
 
+/* M's true tail, if it is M's turn: P is within its target, or empty, or the tail has not been used for so long that P
+ * may have it (a first fill of junk, a working set that is gone). */
+static folio_id main_victim(struct foliage_engine *e, struct lruvec *lv, struct scan *s)
+{
+	uint64_t probation = counter_size(fgw_size(lv, s->type, false)), clock = fgw_clock(lv, s->type);
+	folio_id tail;
+
+	if (probation > fgw_target(e, lv, s->type) && !s->stale)
+		return FOLIO_NONE;
+	tail = fgw_main_tail(e, lv, s->type, &s->budget);
+	if (probation <= fgw_target(e, lv, s->type) || tail == FOLIO_NONE)
+		return tail;
+	return fgw_age(clock, folio_flags(folio_at(e, tail))) >= s->stale ? tail : FOLIO_NONE;
+}
+
 static bool examine_next(struct foliage_engine *e, struct lruvec *lv, const struct scan_control *sc, struct scan *s)
 {
-	folio_id head = list_head(lv->index, fgw_list_p(s->type)), id = FOLIO_NONE;
+	folio_id id = main_victim(e, lv, s);
+	bool main = id != FOLIO_NONE;
 
-	if (counter_size(fgw_size(lv, s->type, false)) <= fgw_target(e, lv, s->type)) {
-		id = fgw_main_tail(e, lv, s->type, &s->budget);
-		if (id != FOLIO_NONE && s->budget > 0) {
-			examine(e, lv, sc, s, id, true);
-			return true;
-		}
-		if (id != FOLIO_NONE)
+	if (!main) {
+		id = list_last(e, list_head(lv->index, fgw_list_p(s->type)));
+		if (id < 0)
 			return false;
+		__builtin_prefetch(folio_at(e, folio_at(e, id)->prev));
 	}
-	id = list_last(e, head);
-	if (id == head) {
-		id = fgw_main_tail(e, lv, s->type, &s->budget);
-		if (id == FOLIO_NONE || s->budget <= 0)
-			return false;
-		examine(e, lv, sc, s, id, true);
-		return true;
-	}
-	__builtin_prefetch(folio_at(e, folio_at(e, id)->prev));
-	examine(e, lv, sc, s, id, false);
+	if (s->budget <= 0)
+		return false;
+	examine(e, lv, sc, s, id, main);
 	return true;
 }
 
@@ -121,7 +129,13 @@ static bool examine_next(struct foliage_engine *e, struct lruvec *lv, const stru
 static int isolate(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, unsigned int type, int budget,
 		   int64_t want, struct folio_set *out)
 {
-	struct scan s = {.type = type, .budget = budget, .out = out};
+	const struct fgw_knobs *k = fgw_knobs(e);
+	struct scan s = {
+		.type = type,
+		.budget = budget,
+		.stale = (uint64_t)(k->stale * k->ticks),
+		.out = out,
+	};
 
 	out->nr = 0;
 	while (s.budget > 0 && s.pages < want && examine_next(e, lv, sc, &s))
@@ -170,9 +184,12 @@ enum references fgw_references(struct foliage_engine *e, struct scan_control *sc
 	if (ref->ptes)
 		fgw_count(e, lv, id, old, ref->exec && type == TYPE_FILE ? k->exec_refs : k->young_refs,
 			  FOLIAGE_WHY_YOUNG);
+	/* Its first access: whether there were more, the next round on P will tell. */
+	if (ref->ptes && old & F_READAHEAD && fgw_is_p(f->list) && getenv("KEEPB"))
+		return REFERENCES_KEEP;
 	old = folio_flags(f);
 	refs = flags_fg_refs(old);
-	if (!refs)
+	if (!refs || (k->chance == FGW_CHANCE_NONE && !ref->ptes && !fgw_is_p(f->list)))
 		return REFERENCES_RECLAIM;
 	/* Leaving P costs the refs, as it does when reclaim finds them there. */
 	if (fgw_is_p(f->list))
@@ -187,13 +204,14 @@ static int evict(struct foliage_engine *e, struct lruvec *lv, struct scan_contro
 	struct folio_set set = {0};
 	int64_t want = MIN(MAX(sc->nr_to_reclaim - sc->nr_reclaimed, INT64_C(1)), (int64_t)sc->batch), freed;
 	unsigned int type = type_to_scan(lv, swappiness);
-	int looked = 0;
+	int looked, budget = (int)MIN(left, (int64_t)FGW_EXAMINE_MAX);
 
 	lruvec_lock(e, lv);
-	for (int round = 0; round < NR_TYPES && !looked; round++, type = !type)
-		if (type_evictable(type, swappiness))
-			looked = isolate(e, lv, sc, type, (int)MIN(left, (int64_t)FGW_EXAMINE_MAX), want, &set);
-	type = !type;
+	looked = isolate(e, lv, sc, type, budget, want, &set);
+	if (!looked && type_evictable(!type, swappiness)) {
+		type = !type;
+		looked = isolate(e, lv, sc, type, budget, want, &set);
+	}
 	lruvec_unlock(e, lv, (uint32_t)looked);
 	if (!set.nr)
 		return looked;

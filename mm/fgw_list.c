@@ -39,6 +39,13 @@ uint64_t fgw_room(const struct foliage_engine *e, struct lruvec *lv, unsigned in
 	return MAX(room, counter_size(fgw_size(lv, type, false)) + counter_size(fgw_size(lv, type, true)));
 }
 
+uint64_t fgw_turnover(const struct foliage_engine *e, struct lruvec *lv, unsigned int type)
+{
+	const struct fgw_knobs *k = fgw_knobs(e);
+
+	return MAX(fgw_room(e, lv, type), (uint64_t)k->ticks * k->tick_min);
+}
+
 static double clamp_target(const struct fgw_knobs *k, double target, uint64_t room)
 {
 	target = MIN(target, k->target_max * (double)room);
@@ -113,11 +120,9 @@ static void open_generation(struct foliage_engine *e, struct lruvec *lv, unsigne
 void fgw_tick(struct foliage_engine *e, struct lruvec *lv, unsigned int type, int64_t nr)
 {
 	struct fgw_type *t = &lv->fgw->type[type];
-	const struct fgw_knobs *k = fgw_knobs(e);
-	/* In rooms of fewer pages than ticks, every page is one. */
-	uint64_t room = MAX(fgw_room(e, lv, type), (uint64_t)k->ticks);
+	uint64_t turnover = fgw_turnover(e, lv, type);
 
-	for (t->tick += (uint64_t)nr * k->ticks; t->tick >= room; t->tick -= room)
+	for (t->tick += (uint64_t)nr * fgw_knobs(e)->ticks; t->tick >= turnover; t->tick -= turnover)
 		open_generation(e, lv, type);
 }
 

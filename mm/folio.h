@@ -55,7 +55,7 @@
 
 static inline struct folio *folio_at(const struct foliage_engine *e, folio_id id)
 {
-	return (struct folio *)((char *)e->folios + ((ptrdiff_t)id << e->folio_shift));
+	return (struct folio *)((char *)e->folios + (ptrdiff_t)id * ((ptrdiff_t)1 << e->folio_shift));
 }
 
 static inline uint64_t folio_flags(const struct folio *f)

@@ -11,6 +11,8 @@
  */
 #include "mm/gen.h"
 #include "mm/shadow.h"
+#include "mm/walk.h"
+#include "mm/walk.h"
 
 #include <errno.h>
 
@@ -284,6 +286,7 @@ int gen_init(struct foliage_engine *e, struct lruvec *lv)
 	for (int i = 0; i < MAX_NR_GENS; i++)
 		g->timestamps[i] = engine_now_ms(e);
 	gen_window_moved(e, lv);
+	walk_reset(e, lv);
 	return 0;
 }
 

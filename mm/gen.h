@@ -38,6 +38,8 @@ struct gen_knobs {
 };
 
 struct gen_rules {
+	/* Accesses that the word remembers, for people. */
+	unsigned int (*refs)(uint64_t flags);
 	/* Tier of a flag word (0..3), and whether its counter is full in the sense of B.4 sort rule 3. */
 	unsigned int (*tier)(uint64_t flags);
 	bool (*saturated)(uint64_t flags);

@@ -82,8 +82,10 @@ static inline __attribute__((always_inline)) void v612_mark(struct foliage_engin
 		if (!flags_evictable(old) || !(old & F_PRESENT))
 			return;
 		new = v612_next(old);
-		if (new == old)
+		if (new == old) {
+			folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_SATURATED, -1, -1, old, old);
 			return;
+		}
 	} while (!folio_cas(e, f, &old, new));
 	folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_COUNT, -1, -1, old, new);
 }
@@ -176,14 +178,20 @@ static void v612_refault(struct foliage_engine *e, struct foliage_cpu *cpu, stru
 	if (!gen_refault_begin(e, lv, id, shadow, true))
 		return;
 	gen_refault_tier(e, lv, id, order_base_2(refs + 1));
-	stat_add(e, lv, STAT_ACTIVATE_ANON + (int)type, flags_nr(flags));
+	stat_add(e, lv, stat_of(STAT_ACTIVATE_ANON, type), flags_nr(flags));
 	if (cpu->in_lru_fault || refs >= 3) {
 		folio_change(e, f, 0, F_WORKINGSET | F_LRU_REFS_MASK);
-		stat_add(e, lv, STAT_RESTORE_ANON + (int)type, flags_nr(flags));
+		stat_add(e, lv, stat_of(STAT_RESTORE_ANON, type), flags_nr(flags));
 	}
 }
 
+static unsigned int v612_accesses(uint64_t flags)
+{
+	return !!(flags & F_REFERENCED) + v612_refs(flags);
+}
+
 static const struct gen_rules v612_rules = {
+	.refs = v612_accesses,
 	.tier = v612_tier,
 	.saturated = v612_saturated,
 	.bump = v612_bump,
@@ -214,7 +222,7 @@ static const struct foliage_engine_policy v612_ops = {
 	.active = gen_active,
 	.memcg_lru = true,
 	.init = gen_init,
-	.reparent = gen_reparent,
+	/* No reparent: a removed cgroup's folios stay in its offline lruvec (B.14 row). */
 	.drain_next = gen_drain_next,
 	.is_valid = gen_is_valid,
 	.rules = &v612_rules,

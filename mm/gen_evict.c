@@ -80,9 +80,9 @@ static bool isolate_folio(struct foliage_engine *e, struct lruvec *lv, struct sc
 	struct folio *f = folio_at(e, id);
 	uint64_t old = folio_flags(f), new;
 
-	if (!sc->gfp_io && flags_type(old) == TYPE_ANON && !(old & F_SWAPCACHE))
-		return false;
-	if (!sc->gfp_io && old & F_DIRTY && flags_type(old) == TYPE_ANON)
+	/* Freeing it would need I/O: dirty, or anonymous without a slot. Clean shmem has its slot in its file. */
+	if (!sc->gfp_io && flags_type(old) == TYPE_ANON &&
+	    (old & F_DIRTY || (old & (F_ANON | F_SWAPCACHE)) == F_ANON))
 		return false;
 	do {
 		new = ((rules->isolate(old) & ~(F_GEN_MASK | F_LRU)) | F_ISOLATED) + F_VERSION_ONE;

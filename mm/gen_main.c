@@ -84,8 +84,10 @@ static inline __attribute__((always_inline)) void main_mark(struct foliage_engin
 		if (!flags_evictable(old) || !(old & F_PRESENT))
 			return;
 		new = main_next(old);
-		if (new == old)
+		if (new == old) {
+			folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_SATURATED, -1, -1, old, old);
 			return;
+		}
 	} while (!folio_cas(e, f, &old, new));
 	folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_COUNT, -1, -1, old, new);
 }
@@ -239,10 +241,10 @@ static void main_refault(struct foliage_engine *e, struct foliage_cpu *cpu, stru
 	if (cpu->in_lru_fault && type == TYPE_FILE && gen_knobs(e)->fault_add == FAULT_ADD_CREDIT)
 		accrue_credit(e, lv, flags_nr(flags));
 	if (cpu->in_lru_fault && (w || !gen_knobs(e)->restore_only))
-		stat_add(e, lv, STAT_ACTIVATE_ANON + (int)type, flags_nr(flags));
+		stat_add(e, lv, stat_of(STAT_ACTIVATE_ANON, type), flags_nr(flags));
 	if (w) {
 		folio_change(e, f, 0, F_WORKINGSET);
-		stat_add(e, lv, STAT_RESTORE_ANON + (int)type, flags_nr(flags));
+		stat_add(e, lv, stat_of(STAT_RESTORE_ANON, type), flags_nr(flags));
 	} else {
 		folio_change(e, f, F_LRU_REFS_MASK, refs << F_LRU_REFS_SHIFT);
 	}
@@ -250,7 +252,13 @@ static void main_refault(struct foliage_engine *e, struct foliage_cpu *cpu, stru
 
 /* ---- the policies ---- */
 
+static unsigned int main_accesses(uint64_t flags)
+{
+	return flags & F_WORKINGSET ? 5 : main_refs(flags);
+}
+
 static const struct gen_rules main_rules = {
+	.refs = main_accesses,
 	.tier = main_tier,
 	.saturated = main_saturated,
 	.bump = main_bump,

@@ -7,6 +7,7 @@
  * the order on the list. Batches have a tiny lock of their own, because anyone may drain anyone's.
  */
 #include "mm/engine_policy.h"
+#include "mm/gen.h"
 
 #include <sched.h>
 
@@ -215,4 +216,16 @@ void engine_drain_all(struct foliage_engine *e)
 	for (struct foliage_cpu *cpu = e->cpus; cpu; cpu = cpu->next)
 		foliage_cpu_drain(e, cpu);
 	pthread_mutex_unlock(&e->tree_lock);
+}
+
+/* The counter as a person counts: accesses seen, whatever bits the policy keeps them in. */
+static unsigned int human_refs(const struct foliage_engine *e, uint64_t flags)
+{
+	return e->ops->rules ? e->ops->rules->refs(flags) : !!(flags & F_REFERENCED);
+}
+
+void engine_tell(const struct foliage_engine *e, folio_id id, int what, int why, int64_t from, int64_t to,
+		 uint64_t flags_from, uint64_t flags_to)
+{
+	e->event(e->event_ctx, id, what, why, from, to, human_refs(e, flags_from), human_refs(e, flags_to));
 }

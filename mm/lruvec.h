@@ -34,6 +34,12 @@ static inline void stat_add(const struct foliage_engine *e, struct lruvec *lv, e
 	counter_add(e, &lv->stat[item], n);
 }
 
+/* The counter of a type, given that of anon: file's follows it. */
+static inline enum stat_item stat_of(enum stat_item anon, unsigned int type)
+{
+	return (enum stat_item)((unsigned int)anon + type);
+}
+
 static inline struct lruvec *lruvec_of(const struct foliage_engine *e, uint32_t memcg, uint32_t node)
 {
 	return &e->lruvecs[memcg * e->nr_nodes + node];
@@ -79,13 +85,15 @@ void engine_drain_all(struct foliage_engine *e);
 void cpu_lock(struct foliage_engine *e, struct foliage_cpu *cpu);
 void cpu_unlock(struct foliage_engine *e, struct foliage_cpu *cpu);
 
+void engine_tell(const struct foliage_engine *e, folio_id id, int what, int why, int64_t from, int64_t to,
+		 uint64_t flags_from, uint64_t flags_to);
+
 /* Tell the observer why; one predictable branch when nobody listens. */
 static inline void folio_event(const struct foliage_engine *e, folio_id id, int what, int why, int64_t from,
 			       int64_t to, uint64_t refs_from, uint64_t refs_to)
 {
 	if (__builtin_expect(e->event != NULL, 0))
-		e->event(e->event_ctx, id, what, why, from, to, (unsigned int)((refs_from & F_REFS_MASK) >> F_REFS_SHIFT),
-			 (unsigned int)((refs_to & F_REFS_MASK) >> F_REFS_SHIFT));
+		engine_tell(e, id, what, why, from, to, refs_from, refs_to);
 }
 
 #endif

@@ -5,14 +5,17 @@
  * Slots are type-stable. A memcg lives in its slot through three states:
  *
  *   online    takes folios; its id is in the table that shadows are looked up in.
- *   dying     removed: its id has vanished, its folios hang on the parent's lists, and whoever still holds its slot
- *             number (a folio's owner, an add batch) is redirected to the parent by lruvec.dying. A policy without
- *             `reparent` (Linux 6.12) leaves the folios where they are: then the lruvec is offline, not dying.
- *   free      no folio names the slot any more and no child hangs on it. Found out when a slot is needed, oldest death
- *             first, so that a stale slot number has the longest time to be forgotten.
+ *   dying     removed: its id has vanished, its folios hang on the parent's lists, and whoever
+ *             still holds its slot number (a folio's owner, an add batch) is redirected to the
+ *             parent by lruvec.dying. A policy without `reparent` (Linux 6.12) leaves the folios
+ *             where they are: then the lruvec is offline, not dying.
+ *   free      no folio names the slot any more and no child hangs on it: found out when a slot is
+ *             needed, and taken out of the tree. Given to the next memcg when every reclaim session
+ *             that may have met it is over, the one that has been free longest first.
  *
- * A parent outlives its children's slots, so the parent of a slot never changes while it is used. The tree is walked
- * without a lock: children are published last, and a child that leaves keeps its own links.
+ * A parent outlives its children's slots, so the parent of a slot never changes while it is used.
+ * The tree is walked without a lock: children are published last, and a child that leaves keeps its
+ * own links.
  */
 #include "mm/memcg.h"
 #include "mm/engine.h"
@@ -95,8 +98,8 @@ static bool id_taken(const struct foliage_engine *e, uint16_t id)
 	return false;
 }
 
-/* Ids rise and wrap, so that a shadow of a vanished memcg meets nobody for as long as possible. There are more ids than
- * slots. */
+/* Ids rise and wrap, so that a shadow of a vanished memcg meets nobody for as long as possible.
+ * There are more ids than slots. */
 static uint16_t new_id(struct foliage_engine *e)
 {
 	do {
@@ -108,7 +111,8 @@ static uint16_t new_id(struct foliage_engine *e)
 
 /* ---- slots ---- */
 
-/* A slot used before keeps its locks and its walk state: somebody with a stale index may be about to take one. */
+/* A slot used before keeps its locks and its walk state: somebody with a stale index may be about
+ * to take one. */
 static int reuse_lruvec(struct foliage_engine *e, struct lruvec *lv)
 {
 	lruvec_lock(e, lv);
@@ -122,18 +126,33 @@ static int reuse_lruvec(struct foliage_engine *e, struct lruvec *lv)
 	return e->ops->init ? e->ops->init(e, lv) : 0;
 }
 
+static void slot_lruvecs_undo(struct foliage_engine *e, uint32_t slot, uint32_t nodes, bool before)
+{
+	for (uint32_t node = 0; node < nodes; node++) {
+		struct lruvec *lv = lruvec_of(e, slot, node);
+
+		if (!before)
+			engine_fini_lruvec(e, lv->index);
+		else if (e->ops->fini)
+			e->ops->fini(e, lv);
+	}
+}
+
 static int slot_lruvecs_init(struct foliage_engine *e, uint32_t slot)
 {
 	bool before = e->memcgs[slot].id != 0;
-	int err = 0;
-	uint32_t node;
 
-	for (node = 0; node < e->nr_nodes && !err; node++) {
+	for (uint32_t node = 0; node < e->nr_nodes; node++) {
 		struct lruvec *lv = lruvec_of(e, slot, node);
+		int err = before ? reuse_lruvec(e, lv)
+				 : engine_init_lruvec(e, slot * e->nr_nodes + node);
 
-		err = before ? reuse_lruvec(e, lv) : engine_init_lruvec(e, slot * e->nr_nodes + node);
+		if (err) {
+			slot_lruvecs_undo(e, slot, node, before);
+			return err;
+		}
 	}
-	return err;
+	return 0;
 }
 
 static void slot_fill(struct foliage_engine *e, uint32_t slot, uint32_t parent, const char *name)
@@ -168,7 +187,7 @@ void memcg_fini(struct foliage_engine *e)
 	for (uint32_t i = 0; i < e->nr_memcgs * e->nr_nodes; i++) {
 		const struct memcg *m = &e->memcgs[i / e->nr_nodes];
 
-		if (m->used) {
+		if (m->used || (m->id && !m->retired)) {
 			engine_fini_lruvec(e, i);
 		} else if (m->id) {
 			walk_fini(e, &e->lruvecs[i]);
@@ -189,6 +208,7 @@ static void inherit_stats(struct foliage_engine *e, uint32_t slot)
 	}
 }
 
+/* Out of the tree; whoever is in its lruvecs may stay there. */
 static void slot_free(struct foliage_engine *e, uint32_t slot)
 {
 	struct memcg *m = &e->memcgs[slot];
@@ -196,8 +216,6 @@ static void slot_free(struct foliage_engine *e, uint32_t slot)
 	inherit_stats(e, slot);
 	memcg_lru_release(e, slot);
 	unlink_child(e, m->parent, slot);
-	for (uint32_t node = 0; node < e->nr_nodes && e->ops->fini; node++)
-		e->ops->fini(e, lruvec_of(e, slot, node));
 	/* Walks that would go on from here start anew. */
 	for (uint32_t i = 0; i < e->nr_memcgs; i++) {
 		uint32_t place = slot;
@@ -205,16 +223,20 @@ static void slot_free(struct foliage_engine *e, uint32_t slot)
 		atomic_compare_exchange_strong(&e->memcgs[i].reclaim_iter, &place, NO_MEMCG);
 	}
 	m->used = false;
+	m->retired = false;
+	m->unlinked = e->grace;
 }
 
 static bool slot_dead(const struct foliage_engine *e, uint32_t slot)
 {
 	const struct memcg *m = &e->memcgs[slot];
 
-	return m->used && !m->online && m->children == NO_MEMCG && !counter_read(&m->nr_owned) && !m->nr_mms;
+	return m->used && !m->online && m->children == NO_MEMCG && !counter_read(&m->nr_owned) &&
+	       !m->nr_mms;
 }
 
-/* Free what has died. Children may sit in higher or lower slots than their parents: until nothing changes. */
+/* Free what has died. Children may sit in higher or lower slots than their parents: until nothing
+ * changes. */
 static void reap(struct foliage_engine *e)
 {
 	bool again;
@@ -230,8 +252,49 @@ static void reap(struct foliage_engine *e)
 	} while (again);
 }
 
+unsigned int memcg_enter(struct foliage_engine *e)
+{
+	unsigned int session = 0;
+
+	if (!e->exclusive) {
+		session = e->grace & 1;
+		e->sessions[session]++;
+	}
+	return session;
+}
+
+void memcg_leave(struct foliage_engine *e, unsigned int session)
+{
+	if (!e->exclusive)
+		e->sessions[session]--;
+}
+
+/* Sessions count themselves under the parity of the step they begin in. Two steps after a slot left
+ * the tree all those that began before have ended. */
+static void advance_grace(struct foliage_engine *e)
+{
+	for (int i = 0; i < 2; i++)
+		if (!e->sessions[(e->grace + 1) & 1])
+			e->grace++;
+}
+
+void memcg_settle(struct foliage_engine *e)
+{
+	reap(e);
+	advance_grace(e);
+	for (uint32_t i = 1; i < e->nr_memcgs; i++) {
+		struct memcg *m = &e->memcgs[i];
+
+		if (m->used || !m->id || m->retired || e->grace - m->unlinked < 2)
+			continue;
+		for (uint32_t node = 0; node < e->nr_nodes && e->ops->fini; node++)
+			e->ops->fini(e, lruvec_of(e, i, node));
+		m->retired = true;
+	}
+}
+
 /* A slot never used, or else the one whose last memcg was created longest ago. */
-static uint32_t find_slot(const struct foliage_engine *e)
+static uint32_t find_slot(struct foliage_engine *e)
 {
 	uint32_t best = NO_MEMCG;
 	uint16_t age = 0;
@@ -244,7 +307,7 @@ static uint32_t find_slot(const struct foliage_engine *e)
 			continue;
 		if (!m->id)
 			return i;
-		if (best == NO_MEMCG || distance > age) {
+		if (m->retired && (best == NO_MEMCG || distance > age)) {
 			best = i;
 			age = distance;
 		}
@@ -265,10 +328,11 @@ static int create_locked(struct foliage_engine *e, uint32_t parent, const char *
 
 	if (parent >= e->nr_memcgs || !e->memcgs[parent].used || !e->memcgs[parent].online)
 		return -ENOENT;
-	for (slot = e->memcgs[parent].children; slot != NO_MEMCG; slot = e->memcgs[slot].next_sibling)
+	for (slot = e->memcgs[parent].children; slot != NO_MEMCG;
+	     slot = e->memcgs[slot].next_sibling)
 		if (e->memcgs[slot].online && !strcmp(e->memcgs[slot].name, name))
 			return -EEXIST;
-	reap(e);
+	memcg_settle(e);
 	slot = find_slot(e);
 	if (slot == NO_MEMCG)
 		return -ENOSPC;
@@ -277,7 +341,8 @@ static int create_locked(struct foliage_engine *e, uint32_t parent, const char *
 		return err;
 	slot_fill(e, slot, parent, name);
 	for (uint32_t node = 0; node < e->nr_nodes; node++)
-		atomic_store_explicit(&lruvec_of(e, slot, node)->dying, false, memory_order_release);
+		atomic_store_explicit(&lruvec_of(e, slot, node)->dying, false,
+				      memory_order_release);
 	memcg_lru_online(e, slot);
 	e->memcg_of_id[e->memcgs[slot].id] = (uint16_t)(slot + 1);
 	link_child(e, parent, slot);
@@ -296,9 +361,10 @@ int foliage_memcg_create(struct foliage_engine *e, uint32_t parent, const char *
 	return slot;
 }
 
-/* Put every folio on the list that its flags name. Lists go to the parent by index, and there an index means another
- * sequence number: a folio promoted from the child's oldest list to the one above could end up on the parent's youngest
- * list with flags that name its oldest generation, which closes without ever meeting it. */
+/* Put every folio on the list that its flags name. Lists go to the parent by index, and there an
+ * index means another sequence number: a folio promoted from the child's oldest list to the one
+ * above could end up on the parent's youngest list with flags that name its oldest generation,
+ * which closes without ever meeting it. */
 static void settle_lists(struct foliage_engine *e, struct lruvec *lv)
 {
 	for (int list = LIST_GEN; list < LIST_FGW; list++) {
@@ -319,22 +385,28 @@ static void settle_lists(struct foliage_engine *e, struct lruvec *lv)
 	}
 }
 
-/* Both lists locked, so that nobody sees a folio on neither; the flag under the locks, so that whoever waits for the
- * child's lock finds the redirection when it gets it. Only here are two lruvecs locked at once, and one remove runs at
- * a time. */
+/* Both lists locked, so that nobody sees a folio on neither; the flag under the locks, so that
+ * whoever waits for the child's lock finds the redirection when it gets it. Only here are two
+ * lruvecs locked at once: in the order of their indices, as slots change their places in the tree.
+ *  */
 static void reparent_lruvec(struct foliage_engine *e, struct lruvec *child, struct lruvec *parent)
 {
-	lruvec_lock(e, parent);
-	lruvec_lock(e, child);
+	struct lruvec *first = child->index < parent->index ? child : parent;
+	struct lruvec *second = first == child ? parent : child;
+
+	lruvec_lock(e, first);
+	lruvec_lock(e, second);
 	if (e->ops->rules)
 		settle_lists(e, child);
 	e->ops->reparent(e, child, parent);
-	list_splice_tail(e, list_head(child->index, LIST_UNEVICTABLE), list_head(parent->index, LIST_UNEVICTABLE));
-	counter_add(e, &parent->clru.size[LIST_UNEVICTABLE], counter_read(&child->clru.size[LIST_UNEVICTABLE]));
+	list_splice_tail(e, list_head(child->index, LIST_UNEVICTABLE),
+			 list_head(parent->index, LIST_UNEVICTABLE));
+	counter_add(e, &parent->clru.size[LIST_UNEVICTABLE],
+		    counter_read(&child->clru.size[LIST_UNEVICTABLE]));
 	child->clru.size[LIST_UNEVICTABLE] = 0;
 	atomic_store_explicit(&child->dying, true, memory_order_release);
-	lruvec_unlock(e, child, 0);
-	lruvec_unlock(e, parent, 0);
+	lruvec_unlock(e, second, 0);
+	lruvec_unlock(e, first, 0);
 }
 
 static int remove_locked(struct foliage_engine *e, uint32_t slot)
@@ -359,6 +431,7 @@ static int remove_locked(struct foliage_engine *e, uint32_t slot)
 	if (e->ops->reparent)
 		memcg_lru_release(e, slot);
 	walk_reparent(e, slot, m->parent);
+	memcg_settle(e);
 	return 0;
 }
 
@@ -366,7 +439,8 @@ int foliage_memcg_remove(struct foliage_engine *e, struct foliage_cpu *cpu, uint
 {
 	int err;
 
-	/* What waits in our batch lands on the lists that are spliced; other cpus' batches are redirected later. */
+	/* What waits in our batch lands on the lists that are spliced; other cpus' batches are
+	 * redirected later. */
 	foliage_cpu_drain(e, cpu);
 	tree_lock(e);
 	err = remove_locked(e, memcg);
@@ -376,7 +450,8 @@ int foliage_memcg_remove(struct foliage_engine *e, struct foliage_cpu *cpu, uint
 
 /* ---- limits ---- */
 
-int foliage_memcg_set(struct foliage_engine *e, uint32_t memcg, enum foliage_limit what, uint64_t value)
+int foliage_memcg_set(struct foliage_engine *e, uint32_t memcg, enum foliage_limit what,
+		      uint64_t value)
 {
 	struct memcg *m;
 
@@ -439,9 +514,10 @@ static uint32_t over_max(const struct foliage_engine *e, uint32_t memcg, uint32_
 	}
 }
 
-/* One session against a limit. Nodes in turn until the target is met: a kernel's session interleaves them. */
-static int64_t limit_session(struct foliage_engine *e, struct foliage_cpu *cpu, uint32_t memcg, uint32_t nr,
-			     bool no_io)
+/* One session against a limit. Nodes in turn until the target is met: a kernel's session
+ * interleaves them. */
+static int64_t limit_session(struct foliage_engine *e, struct foliage_cpu *cpu, uint32_t memcg,
+			     uint32_t nr, bool no_io)
 {
 	struct foliage_reclaim_request request = {
 		.memcg = memcg,
@@ -471,8 +547,8 @@ static int no_memory(struct foliage_engine *e, uint32_t memcg, uint32_t nr)
 }
 
 /* memory.high is soft: one session for each level above it, and a wait if that was not enough. */
-static void keep_below_high(struct foliage_engine *e, struct foliage_cpu *cpu, uint32_t memcg, uint32_t nr,
-			    bool no_io)
+static void keep_below_high(struct foliage_engine *e, struct foliage_cpu *cpu, uint32_t memcg,
+			    uint32_t nr, bool no_io)
 {
 	bool above = false;
 
@@ -490,7 +566,8 @@ static void keep_below_high(struct foliage_engine *e, struct foliage_cpu *cpu, u
 		e->backend.throttle(e->ctx);
 }
 
-int foliage_memcg_make_room(struct foliage_engine *e, struct foliage_cpu *cpu, uint32_t memcg, uint32_t nr, bool no_io)
+int foliage_memcg_make_room(struct foliage_engine *e, struct foliage_cpu *cpu, uint32_t memcg,
+			    uint32_t nr, bool no_io)
 {
 	int retries = CHARGE_RETRIES;
 	uint32_t over;
@@ -501,7 +578,8 @@ int foliage_memcg_make_room(struct foliage_engine *e, struct foliage_cpu *cpu, u
 		int64_t reclaimed = limit_session(e, cpu, over, nr, no_io);
 
 		/* Progress for a small charge is worth another look for as long as there is any. */
-		if (fits(&e->memcgs[over], e->memcgs[over].max, nr) || (reclaimed && nr <= COSTLY_PAGES))
+		if (fits(&e->memcgs[over], e->memcgs[over].max, nr) ||
+		    (reclaimed && nr <= COSTLY_PAGES))
 			continue;
 		if (retries-- > 0)
 			continue;
@@ -531,8 +609,9 @@ static uint64_t protected_children(const struct foliage_engine *e, uint32_t pare
 	return sum;
 }
 
-/* What of the setting is in force (cgroup v2): the target's children get all of it; further down siblings share what
- * their parent got, in proportion to what each one protects, when that is not enough for all. */
+/* What of the setting is in force (cgroup v2): the target's children get all of it; further down
+ * siblings share what their parent got, in proportion to what each one protects, when that is not
+ * enough for all. */
 static uint64_t effective(const struct foliage_engine *e, uint32_t target, uint32_t memcg, bool low)
 {
 	const struct memcg *m = &e->memcgs[memcg];
@@ -567,7 +646,8 @@ bool memcg_below_low(const struct foliage_engine *e, uint32_t target, uint32_t m
 	return below(e, target, memcg, true);
 }
 
-uint64_t memcg_protect_scan(const struct foliage_engine *e, const struct scan_control *sc, uint32_t memcg, uint64_t nr)
+uint64_t memcg_protect_scan(const struct foliage_engine *e, const struct scan_control *sc,
+			    uint32_t memcg, uint64_t nr)
 {
 	uint64_t min = effective(e, sc->target, memcg, false);
 	uint64_t low = effective(e, sc->target, memcg, true);

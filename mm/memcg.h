@@ -19,6 +19,13 @@ void memcg_charge(struct foliage_engine *e, uint32_t memcg, int64_t nr);
  * order of creation. Only used slots, online or not. */
 uint32_t memcg_next(const struct foliage_engine *e, uint32_t root, uint32_t prev);
 
+/* Between the two no slot that was met in the tree is given to another memcg: around everything that walks the tree and
+ * uses the lruvecs it finds. Returns what memcg_leave() wants. */
+unsigned int memcg_enter(struct foliage_engine *e);
+void memcg_leave(struct foliage_engine *e, unsigned int session);
+/* Free the slots of memcgs that have died and whose sessions are over; under the tree lock or alone. */
+void memcg_settle(struct foliage_engine *e);
+
 bool memcg_has_ancestor(const struct foliage_engine *e, uint32_t memcg, uint32_t ancestor);
 
 /* Protection of `memcg` as seen by a reclaim whose target is `target` (the target itself has none). */

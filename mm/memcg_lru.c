@@ -2,11 +2,11 @@
  *
  * The memcg LRU (B.11): which memcg global reclaim of the multi-gen family looks at next.
  *
- * Per node, memcgs (their lruvecs) stand in three generations of eight bins. seq mod 3 is the old generation, seq + 1
- * mod 3 the young one; the third is empty, so that one that is still being emptied never meets its successor.
- * Reclaim starts at a random bin of the old generation, shrinks one memcg after another and moves each as its
- * outcome says; when the old generation is empty the young one becomes old. Eight bins and a random start keep
- * concurrent reclaimers apart.
+ * Per node, memcgs (their lruvecs) stand in three generations of eight bins. seq mod 3 is the old
+ * generation, seq + 1 mod 3 the young one; the third is empty, so that one that is still being
+ * emptied never meets its successor. Reclaim starts at a random bin of the old generation, shrinks
+ * one memcg after another and moves each as its outcome says; when the old generation is empty the
+ * young one becomes old. Eight bins and a random start keep concurrent reclaimers apart.
  *
  *   HEAD   same generation, head of a random bin      OLD    old generation, head (going offline)
  *   TAIL   same generation, tail of a random bin      YOUNG  young generation, tail
@@ -36,7 +36,8 @@ static unsigned int old_gen(const struct node *n)
 	return (unsigned int)(n->memcg_seq % GENS);
 }
 
-static void bin_insert(struct foliage_engine *e, struct node *n, struct lruvec *lv, unsigned int gen, bool head)
+static void bin_insert(struct foliage_engine *e, struct node *n, struct lruvec *lv,
+		       unsigned int gen, bool head)
 {
 	unsigned int bin = splitmix64_below(&n->rng, BINS);
 	int32_t *first = &n->memcg_bins[gen][bin], id = (int32_t)lv->index;
@@ -177,7 +178,8 @@ static unsigned int segment(const struct foliage_engine *e, const struct lruvec 
 }
 
 /* Shrink one memcg; the answer is where it goes. */
-static enum memcg_lru_op shrink_one(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc)
+static enum memcg_lru_op shrink_one(struct foliage_engine *e, struct lruvec *lv,
+				    struct scan_control *sc)
 {
 	uint32_t memcg = lv->memcg;
 	bool rotate;
@@ -204,12 +206,14 @@ static bool enough(const struct foliage_engine *e, const struct scan_control *sc
 
 	if (sc->nr_reclaimed >= sc->nr_to_reclaim)
 		return true;
-	return sc->kswapd && n->high_watermark && n->free_pages >= n->high_watermark + MIN_LRU_BATCH;
+	return sc->kswapd && n->high_watermark &&
+	       n->free_pages >= n->high_watermark + MIN_LRU_BATCH;
 }
 
-/* After `lv` in its bin, -1 at the end; *moved when the walk has lost its bin to somebody else's move. */
-static int32_t next_in_bin(const struct foliage_engine *e, const struct lruvec *lv, unsigned int gen, unsigned int bin,
-			   bool *moved)
+/* After `lv` in its bin, -1 at the end; *moved when the walk has lost its bin to somebody else's
+ * move. */
+static int32_t next_in_bin(const struct foliage_engine *e, const struct lruvec *lv,
+			   unsigned int gen, unsigned int bin, bool *moved)
 {
 	struct node *n = &e->nodes[lv->node];
 	int32_t next = -1;

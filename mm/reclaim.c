@@ -192,7 +192,8 @@ void scan_control_init(struct foliage_engine *e, struct scan_control *sc, struct
 	};
 }
 
-int64_t foliage_reclaim(struct foliage_engine *e, struct foliage_cpu *cpu, const struct foliage_reclaim_request *r)
+static int64_t reclaim_in_session(struct foliage_engine *e, struct foliage_cpu *cpu,
+				  const struct foliage_reclaim_request *r)
 {
 	struct scan_control sc;
 
@@ -206,4 +207,13 @@ int64_t foliage_reclaim(struct foliage_engine *e, struct foliage_cpu *cpu, const
 		return 0;
 	}
 	return reclaim_session(e, &sc);
+}
+
+int64_t foliage_reclaim(struct foliage_engine *e, struct foliage_cpu *cpu, const struct foliage_reclaim_request *r)
+{
+	unsigned int session = memcg_enter(e);
+	int64_t freed = reclaim_in_session(e, cpu, r);
+
+	memcg_leave(e, session);
+	return freed;
 }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the engine says of itself and takes as commands, in the kernel's formats: lru_gen, lru_gen_full (B.13),
- * memory.stat; `+ memcg node seq [swappiness [force_scan]]` and `- memcg node seq [swappiness [nr_to_reclaim]]`.
+ * What the engine says of itself and takes as commands, in the kernel's formats: lru_gen,
+ * lru_gen_full (B.13), memory.stat; `+ memcg node seq [swappiness [force_scan]]` and `- memcg node
+ * seq [swappiness [nr_to_reclaim]]`.
  *
  *   memcg     1 /
  *    node     0
  *             3       1200          0       4096        seq, age in ms, anon, file pages
  *                       0        512R       2048T ...   full: per tier, anon then file
  *
- * Letters in lru_gen_full: a size below min_seq x; of the youngest generation R,T the averages of refaulted and total;
- * of the oldest (with history, of every one) r,e,p refaulted, evicted, protected; T,Y,F,A of the page-table walk: leaf
- * entries seen and young, tables found in the Bloom filter and added to it (lower case: history); x nothing.
+ * Letters in lru_gen_full: a size below min_seq x; of the youngest generation R,T the averages of
+ * refaulted and total; of the oldest (with history, of every one) r,e,p refaulted, evicted,
+ * protected; T,Y,F,A of the page-table walk: leaf entries seen and young, tables found in the Bloom
+ * filter and added to it (lower case: history); x nothing.
  */
 #include "mm/gen.h"
 #include "mm/walk.h"
@@ -39,7 +41,8 @@ static void put_number(FILE *out, uint64_t n, char mark)
 	fprintf(out, " %10" PRIu64 "%c", n, mark);
 }
 
-static void put_tier(const struct foliage_engine *e, FILE *out, const struct lruvec *lv, uint64_t seq, unsigned int tier)
+static void put_tier(const struct foliage_engine *e, FILE *out, const struct lruvec *lv,
+		     uint64_t seq, unsigned int tier)
 {
 	const struct lru_gen *g = &lv->gen;
 	const struct gen_knobs *k = gen_knobs(e);
@@ -66,9 +69,10 @@ static void put_tier(const struct foliage_engine *e, FILE *out, const struct lru
 	fputc('\n', out);
 }
 
-/* With history each generation shows the walk made while it was the youngest, else the youngest shows the last walk: the
- * one that opened it. */
-static void put_walk(const struct foliage_engine *e, FILE *out, const struct lruvec *lv, uint64_t seq)
+/* With history each generation shows the walk made while it was the youngest, else the youngest
+ * shows the last walk: the one that opened it. */
+static void put_walk(const struct foliage_engine *e, FILE *out, const struct lruvec *lv,
+		     uint64_t seq)
 {
 	bool history = gen_knobs(e)->histgens;
 	const char *marks = "xxxx";
@@ -84,7 +88,8 @@ static void put_walk(const struct foliage_engine *e, FILE *out, const struct lru
 	fputc('\n', out);
 }
 
-static void put_generation(const struct foliage_engine *e, FILE *out, const struct lruvec *lv, uint64_t seq, bool full)
+static void put_generation(const struct foliage_engine *e, FILE *out, const struct lruvec *lv,
+			   uint64_t seq, bool full)
 {
 	uint64_t born = lv->gen.timestamps[gen_of(seq)], now = engine_now_ms(e);
 
@@ -211,7 +216,8 @@ static void put_events(const struct foliage_engine *e, FILE *out, uint32_t memcg
 	}
 }
 
-/* anon and file are what stands on the lists by type (shmem is anon there); pages in batches are in neither yet. */
+/* anon and file are what stands on the lists by type (shmem is anon there); pages in batches are in
+ * neither yet. */
 static int put_memory_stat(struct foliage_engine *e, FILE *out, uint32_t memcg)
 {
 	struct sizes s = {0};
@@ -237,8 +243,9 @@ static uint32_t find_path(const struct foliage_engine *e, const char *path)
 		size_t len = strcspn(++path, "/");
 		uint32_t child = e->memcgs[memcg].children;
 
-		while (child != UINT32_MAX && (!e->memcgs[child].online || strlen(e->memcgs[child].name) != len ||
-					       strncmp(e->memcgs[child].name, path, len)))
+		while (child != UINT32_MAX &&
+		       (!e->memcgs[child].online || strlen(e->memcgs[child].name) != len ||
+			strncmp(e->memcgs[child].name, path, len)))
 			child = e->memcgs[child].next_sibling;
 		if (child == UINT32_MAX)
 			return child;
@@ -274,6 +281,7 @@ static int put_text(struct foliage_engine *e, FILE *out, const char *what)
 
 int foliage_text(struct foliage_engine *e, const char *what, char **text)
 {
+	unsigned int session;
 	size_t size = 0;
 	FILE *out;
 	int err;
@@ -282,7 +290,9 @@ int foliage_text(struct foliage_engine *e, const char *what, char **text)
 	out = open_memstream(text, &size);
 	if (!out)
 		return -ENOMEM;
+	session = memcg_enter(e);
 	err = put_text(e, out, what);
+	memcg_leave(e, session);
 	if (fclose(out) && !err)
 		err = -ENOMEM;
 	if (err) {
@@ -334,7 +344,8 @@ static int parse_swappiness(const struct foliage_engine *e, const char **at, str
 	bool v612 = e->ops->rules->v612; /* no "max", no 201 */
 
 	c->has_swappiness = true;
-	if (!v612 && !strncmp(*at, "max", 3) && (is_end((*at)[3]) || isspace((unsigned char)(*at)[3]))) {
+	if (!v612 && !strncmp(*at, "max", 3) &&
+	    (is_end((*at)[3]) || isspace((unsigned char)(*at)[3]))) {
 		c->swappiness = SWAPPINESS_ANON_ONLY;
 		*at = skip_space(*at + 3);
 		return 0;
@@ -360,8 +371,8 @@ static int parse_command(const struct foliage_engine *e, const char **at, struct
 	return is_end(**at) ? 0 : -EINVAL;
 }
 
-static int run_aging(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, uint64_t seq,
-		     int swappiness, bool force_scan)
+static int run_aging(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+		     uint64_t seq, int swappiness, bool force_scan)
 {
 	uint64_t max_seq = gen_max_seq(lv);
 	unsigned int type = swappiness ? TYPE_ANON : TYPE_FILE;
@@ -389,33 +400,41 @@ static uint64_t oldest_seq(const struct lruvec *lv, int swappiness)
 	return seq;
 }
 
-/* Folios that reclaim cannot free may come back to where they were found: one fruitless round is enough. */
-static int run_eviction(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, uint64_t seq,
-			int swappiness)
+/* Folios that reclaim cannot free may come back to where they were found: one fruitless round is
+ * enough. */
+static int run_eviction(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+			uint64_t seq, int swappiness)
 {
 	int64_t batch = e->ops->rules->v612 ? MIN_LRU_BATCH : MAX_LRU_BATCH, fruitless = 0;
 	uint64_t oldest;
 
 	if (seq > UINT64_MAX - MIN_NR_GENS || seq + MIN_NR_GENS > gen_max_seq(lv))
 		return -EINVAL;
-	while ((oldest = oldest_seq(lv, swappiness)) <= seq && sc->nr_reclaimed < sc->nr_to_reclaim) {
+	while ((oldest = oldest_seq(lv, swappiness)) <= seq &&
+	       sc->nr_reclaimed < sc->nr_to_reclaim) {
 		int64_t before = sc->nr_reclaimed;
-		int64_t n = gen_evict(e, lv, sc, MIN(batch, sc->nr_to_reclaim - before), swappiness);
+		int64_t n =
+			gen_evict(e, lv, sc, MIN(batch, sc->nr_to_reclaim - before), swappiness);
 
 		if (!n)
 			break;
-		fruitless = sc->nr_reclaimed > before || oldest_seq(lv, swappiness) > oldest ? 0 : fruitless + n;
-		if (fruitless > (int64_t)(gen_type_size(e, lv, TYPE_ANON) + gen_type_size(e, lv, TYPE_FILE)))
+		fruitless = sc->nr_reclaimed > before || oldest_seq(lv, swappiness) > oldest
+				    ? 0
+				    : fruitless + n;
+		if (fruitless >
+		    (int64_t)(gen_type_size(e, lv, TYPE_ANON) + gen_type_size(e, lv, TYPE_FILE)))
 			break;
 		engine_yield(e);
 	}
 	return 0;
 }
 
-static int run_command(struct foliage_engine *e, struct foliage_cpu *cpu, const struct command *c)
+static int run_in_session(struct foliage_engine *e, struct foliage_cpu *cpu,
+			  const struct command *c)
 {
 	uint16_t slot = c->memcg <= UINT16_MAX ? e->memcg_of_id[c->memcg] : 0;
-	struct foliage_reclaim_request request = {.swappiness = -1, .proactive = true, .nr = c->option};
+	struct foliage_reclaim_request request = {
+		.swappiness = -1, .proactive = true, .nr = c->option};
 	struct scan_control sc;
 	struct lruvec *lv;
 	int swappiness;
@@ -439,6 +458,15 @@ static int run_command(struct foliage_engine *e, struct foliage_cpu *cpu, const 
 	else
 		err = run_eviction(e, lv, &sc, c->seq, swappiness);
 	cpu->in_reclaim = was;
+	return err;
+}
+
+static int run_command(struct foliage_engine *e, struct foliage_cpu *cpu, const struct command *c)
+{
+	unsigned int session = memcg_enter(e);
+	int err = run_in_session(e, cpu, c);
+
+	memcg_leave(e, session);
 	return err;
 }
 
@@ -470,7 +498,8 @@ int foliage_lru_gen_write(struct foliage_engine *e, struct foliage_cpu *cpu, con
 
 static int set_enabled(struct foliage_engine *e, const char *value)
 {
-	const uint32_t all = FOLIAGE_LRU_GEN_CORE | FOLIAGE_LRU_GEN_MM_WALK | FOLIAGE_LRU_GEN_NONLEAF_YOUNG;
+	const uint32_t all =
+		FOLIAGE_LRU_GEN_CORE | FOLIAGE_LRU_GEN_MM_WALK | FOLIAGE_LRU_GEN_NONLEAF_YOUNG;
 	unsigned long caps;
 	char *end;
 

@@ -169,6 +169,8 @@ struct memcg { /* the tree is read without a lock, written under the tree lock *
 	counter_t usage;	      /* pages of this memcg and its subtree */
 	counter_t nr_owned;	      /* folios that name this slot as owner */
 	atomic_int nr_mms;
+	uint32_t unlinked; /* of a free slot: e->grace when it left the tree */
+	bool retired;	   /* of a free slot: nobody is in its lruvecs, the policy's state is gone */
 	_Atomic uint32_t reclaim_iter; /* where the next partial walk of the subtree goes on; UINT32_MAX: start */
 };
 
@@ -199,6 +201,9 @@ struct foliage_engine {
 	struct node *nodes;
 	_Atomic uint16_t *memcg_of_id; /* [65536] slot + 1, 0: vanished */
 	uint16_t last_memcg_id;
+	/* Slots that have left the tree are reused two steps of `grace` later; a step waits for the sessions that
+	 * began before the last one (memcg_enter). */
+	_Atomic uint32_t grace, sessions[2];
 	pthread_mutex_t tree_lock; /* memcg tree, mm lists, list of cpus */
 	struct foliage_cpu *cpus;
 	struct mm_table *mms; /* mm/walk.h */

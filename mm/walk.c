@@ -204,10 +204,10 @@ bool walk_mms(struct foliage_engine *e, struct lruvec *lv, struct scan_control *
 
 	if (!can_walk(e))
 		return walk_skip(e, lv, seq);
-	if (sc)
-		sc->walk = lv->walk;
 	do {
 		last = mm_list_next(&walk, &mm);
+		if (sc && (last || mm != MM_NONE))
+			sc->walk = lv->walk;
 		if (mm != MM_NONE)
 			walk_mm(&walk, mm);
 	} while (mm != MM_NONE);

@@ -13,19 +13,26 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mm/types.h"
 #include "workload/data.h"
 #include "workload/kernel_compare.h"
 
 static bool map(struct kernel_run *run)
 {
 	const bool classic = !strcmp(run->policy, "clru-6.12");
-	double largest = 0;
+	double largest = 0, smallest = INFINITY;
 
 	if (!classic && strcmp(run->policy, "mglru-6.12"))
 		return false;
-	for (size_t i = 0; i < run->nr_windows; i++)
+	for (size_t i = 0; i < run->nr_windows; i++) {
 		largest = fmax(largest, run->windows[i].file_pages);
+		smallest = fmin(smallest, run->windows[i].file_pages);
+	}
 	run->room = (uint32_t)largest;
+	if (!classic) {
+		run->room_low = (uint32_t)largest;
+		run->room_high = (uint32_t)smallest + MIN_LRU_BATCH - 1;
+	}
 	snprintf(run->engine, sizeof(run->engine), "%s%s", run->policy,
 		 kernel_policy_has_knob(run->policy, "memcg_abort") ? ":memcg_abort=0" : "");
 	if (classic && run->stat_every < 100000) {

@@ -182,8 +182,9 @@ static int run_window(struct room *room, struct zipf_oracle *zipf, uint32_t *chu
 	return 0;
 }
 
+/* `weight`: this room's part in the mean. */
 static int run_windows(struct kernel_run *run, struct room *room, struct zipf_oracle *zipf,
-		       uint32_t *chunk, bool (*stopped)(void))
+		       uint32_t *chunk, double weight, bool (*stopped)(void))
 {
 	double before[KERNEL_NR_METRICS], after[KERNEL_NR_METRICS];
 
@@ -196,7 +197,7 @@ static int run_windows(struct kernel_run *run, struct room *room, struct zipf_or
 			return r;
 		read_counters(room, after);
 		for (int i = 0; i < KERNEL_NR_METRICS; i++)
-			window->engine[i] = after[i] - before[i];
+			window->engine[i] += weight * (after[i] - before[i]);
 		memcpy(before, after, sizeof(before));
 	}
 	run->hash = zipf->hash;
@@ -221,11 +222,11 @@ static int check_hash(const struct kernel_run *run, uint64_t accesses, struct er
 	return 0;
 }
 
-static int run_in_room(struct kernel_run *run, const struct policy_choice *choice,
-		       bool (*stopped)(void), struct err *err)
+static int run_in_room(struct kernel_run *run, const struct policy_choice *choice, uint32_t pages,
+		       double weight, bool (*stopped)(void), struct err *err)
 {
 	struct foliage_policy_env env = {
-		.room = run->room, .nr_ids = run->npages, .seed = run->seed, .scale = 1};
+		.room = pages, .nr_ids = run->npages, .seed = run->seed, .scale = 1};
 	uint32_t *chunk = malloc(CHUNK * sizeof(*chunk));
 	struct zipf_oracle zipf;
 	struct room *room = NULL;
@@ -238,7 +239,7 @@ static int run_in_room(struct kernel_run *run, const struct policy_choice *choic
 	else
 		r = room_open(choice, &env, &room, err);
 	if (!r) {
-		r = run_windows(run, room, &zipf, chunk, stopped);
+		r = run_windows(run, room, &zipf, chunk, weight, stopped);
 		room_close(room);
 		if (!r)
 			r = check_hash(run, env.nr_accesses, err);
@@ -250,12 +251,17 @@ static int run_in_room(struct kernel_run *run, const struct policy_choice *choic
 
 int kernel_run_engine(struct kernel_run *run, bool (*stopped)(void), struct err *err)
 {
+	const uint32_t step = MAX(run->spread / 2, 1u), rooms = 2 * run->spread / step + 1;
 	struct policy_choice choice;
 	int r = policy_parse(run->engine, &choice, err);
 
 	if (r)
 		return r;
-	r = run_in_room(run, &choice, stopped, err);
+	for (size_t w = 0; w < run->nr_windows; w++)
+		for (int i = 0; i < KERNEL_NR_METRICS; i++)
+			run->windows[w].engine[i] = 0;
+	for (uint32_t i = 0; i < rooms && !r; i++)
+		r = run_in_room(run, &choice, run->room - run->spread + i * step, 1.0 / rooms, stopped, err);
 	policy_choice_free(&choice);
 	return r;
 }

@@ -75,7 +75,7 @@ struct foliage_event {
 	uint32_t id;
 	uint16_t what; /* enum foliage_event_what */
 	uint16_t why;  /* enum foliage_event_why: the rule that decided */
-	int16_t from, to; /* generation (seq, truncated) or list before and after; -1: none */
+	int32_t from, to; /* generation (seq) or list before and after; -1: none */
 	uint8_t refs_from, refs_to;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Many threads on one engine: hits, insertions, removals, reclaim, aging, groups that come and go, all at once; then, at
- * rest, every counter agrees with the folios, no generation is outside its window, and everything can be reclaimed.
- * Made for ThreadSanitizer, and worth running without it.
+ * Many threads on one engine: hits, insertions, removals, reclaim, aging, groups that come and go,
+ * all at once; then, at rest, every counter agrees with the folios, no generation is outside its
+ * window, and everything can be reclaimed. Made for ThreadSanitizer, and worth running without it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,15 @@
 #include "mm/gen.h"
 #include "mm/memcg.h"
 
-enum { PAGES = 3000, ROOM = 1200, GROUPS = 6, NODES = 2, HITTERS = 2, FILLERS = 2, THREADS = HITTERS + FILLERS + 2 };
+enum {
+	PAGES = 3000,
+	ROOM = 1200,
+	GROUPS = 6,
+	NODES = 2,
+	HITTERS = 2,
+	FILLERS = 2,
+	THREADS = HITTERS + FILLERS + 2
+};
 
 /* Who has the right to a page number. */
 enum page_state { PAGE_FREE, PAGE_BUSY, PAGE_IN, PAGE_LEAVING, PAGE_GONE };
@@ -54,14 +62,15 @@ static bool claim(struct shared *s, uint32_t page, int from, int to)
 	return atomic_compare_exchange_strong(&s->state[page], &from, to);
 }
 
-/* Who is removing the page at the moment gives its number back. */
+/* Who is adding or removing the page at the moment gives its number back. */
 static void cb_evict(void *ctx, foliage_folio id, uint64_t shadow)
 {
 	struct shared *s = ctx;
 
 	s->evicted++;
 	s->shadow[id] = shadow;
-	if (!claim(s, (uint32_t)id, PAGE_LEAVING, PAGE_GONE))
+	if (!claim(s, (uint32_t)id, PAGE_LEAVING, PAGE_GONE) &&
+	    !claim(s, (uint32_t)id, PAGE_BUSY, PAGE_GONE))
 		s->state[id] = PAGE_FREE;
 }
 
@@ -116,7 +125,7 @@ static struct shared *shared_new(const char *policy)
 		fail_msg("%s", message);
 	assert_int_equal(foliage_memcg_set(s->e, 0, FOLIAGE_MAX, ROOM), 0);
 	for (int i = 1; i <= 3; i++) {
-		char name[8];
+		char name[16];
 
 		snprintf(name, sizeof(name), "g%d", i);
 		assert_int_equal(foliage_memcg_create(s->e, i == 3 ? 1 : 0, name), i);
@@ -138,8 +147,9 @@ static void *hitter(void *arg)
 
 	while (!t->s->stop) {
 		for (int i = 0; i < 64; i++)
-			foliage_folio_mark_accessed(t->s->e, &t->cpu,
-						    (foliage_folio)below(t, below(t, 2) ? PAGES : PAGES / 10));
+			foliage_folio_mark_accessed(
+				t->s->e, &t->cpu,
+				(foliage_folio)below(t, below(t, 2) ? PAGES : PAGES / 10));
 		t->s->hits += 64;
 	}
 	return NULL;
@@ -148,23 +158,23 @@ static void *hitter(void *arg)
 static void bring_in(struct thread *t, uint32_t page)
 {
 	struct shared *s = t->s;
-	uint32_t memcg = below(t, GROUPS), flags = below(t, 4) ? 0 : FOLIAGE_FOLIO_ANON, order = below(t, 16) ? 0 : 2;
+	uint32_t memcg = below(t, GROUPS), flags = below(t, 4) ? 0 : FOLIAGE_FOLIO_ANON,
+		 order = below(t, 16) ? 0 : 2;
 	int err;
 
-	/* It may be evicted before foliage_folio_add() has returned. */
-	s->state[page] = PAGE_IN;
-	err = foliage_folio_add(s->e, &t->cpu, (foliage_folio)page, memcg, below(t, NODES), 0, order, flags,
-				s->shadow[page]);
-	if (err)
-		s->state[page] = PAGE_FREE; /* a slot without a group */
-	else
-		s->added++;
+	err = foliage_folio_add(s->e, &t->cpu, (foliage_folio)page, memcg, below(t, NODES), 0,
+				order, flags, s->shadow[page]);
+	s->added += !err; /* -EINVAL: a slot without a group */
+	/* It may have been evicted before foliage_folio_add() returned. */
+	if (err || !claim(s, page, PAGE_BUSY, PAGE_IN))
+		s->state[page] = PAGE_FREE;
 }
 
 static void take_out(struct thread *t, uint32_t page)
 {
 	/* Failed: it is in a reclaimer's hands, who will tell, or who has told already. */
-	if (foliage_folio_remove(t->s->e, &t->cpu, (foliage_folio)page) && claim(t->s, page, PAGE_LEAVING, PAGE_IN))
+	if (foliage_folio_remove(t->s->e, &t->cpu, (foliage_folio)page) &&
+	    claim(t->s, page, PAGE_LEAVING, PAGE_IN))
 		return;
 	t->s->state[page] = PAGE_FREE;
 }
@@ -195,16 +205,21 @@ static void *ager(void *arg)
 
 	while (!t->s->stop) {
 		uint32_t node = below(t, NODES), memcg = below(t, GROUPS);
-		uint64_t seq = gen_max_seq(lruvec_of(t->s->e, memcg, node));
-		struct foliage_reclaim_request request = {.memcg = 0, .node = node, .swappiness = -1, .proactive = true};
-		char text[64], *dump = NULL;
+		struct foliage_reclaim_request request = {
+			.memcg = 0, .node = node, .swappiness = -1, .proactive = true};
+		unsigned int session = memcg_enter(t->s->e);
+		char text[64] = "", *dump = NULL;
 
-		snprintf(text, sizeof(text), "+ %u %u %llu 60 1", t->s->e->memcgs[memcg].id, node,
-			 (unsigned long long)seq);
+		if (t->s->e->memcgs[memcg].used)
+			snprintf(text, sizeof(text), "+ %u %u %llu 60 1", t->s->e->memcgs[memcg].id,
+				 node,
+				 (unsigned long long)gen_max_seq(lruvec_of(t->s->e, memcg, node)));
+		memcg_leave(t->s->e, session);
 		foliage_lru_gen_write(t->s->e, &t->cpu, text);
 		if (below(t, 4) == 0)
 			foliage_reclaim(t->s->e, &t->cpu, &request);
-		if (below(t, 16) == 0 && foliage_text(t->s->e, below(t, 2) ? "lru_gen_full" : "memory.stat", &dump) == 0)
+		if (below(t, 16) == 0 &&
+		    foliage_text(t->s->e, below(t, 2) ? "lru_gen_full" : "memory.stat", &dump) == 0)
 			free(dump);
 	}
 	return NULL;
@@ -249,7 +264,8 @@ static void check(struct shared *s)
 		fail_msg("%s: %s", e->policy->name, err.text);
 	assert_int_equal(pages, foliage_memcg_usage(e, 0));
 	for (uint32_t i = 0; i < PAGES; i++) {
-		assert_int_equal(s->state[i] == PAGE_IN, foliage_folio_present(e, (foliage_folio)i));
+		assert_int_equal(s->state[i] == PAGE_IN,
+				 foliage_folio_present(e, (foliage_folio)i));
 		if (s->state[i] == PAGE_IN)
 			in += (uint64_t)flags_nr(folio_flags(folio_at(e, (folio_id)i)));
 	}
@@ -262,7 +278,9 @@ static void drain_everything(struct shared *s, struct foliage_cpu *cpu)
 	for (uint32_t i = 1; i < GROUPS; i++)
 		foliage_memcg_set(s->e, i, FOLIAGE_LOW, 0);
 	for (int i = 0; i < 2000 && foliage_memcg_usage(s->e, 0); i++) {
-		struct foliage_reclaim_request request = {.node = (uint32_t)i % NODES, .nr = 512, .swappiness = 100,
+		struct foliage_reclaim_request request = {.node = (uint32_t)i % NODES,
+							  .nr = 512,
+							  .swappiness = 100,
 							  .memcg_limit = true};
 
 		foliage_flush_stats(s->e);
@@ -276,7 +294,8 @@ static void drain_everything(struct shared *s, struct foliage_cpu *cpu)
 
 static void mayhem(const char *policy)
 {
-	static void *(*const job[THREADS])(void *) = {hitter, hitter, filler, filler, ager, gardener};
+	static void *(*const job[THREADS])(void *) = {hitter, hitter, filler,
+						      filler, ager,   gardener};
 	const char *ms = getenv("FOLIAGE_MS");
 	long duration = ms ? atol(ms) : 700;
 	const struct timespec pause = {duration / 1000, duration % 1000 * 1000000};
@@ -364,7 +383,8 @@ static void hold_everything(struct foliage_engine *e, bool hold)
 			act(&e->lruvecs[i].lock);
 }
 
-/* Every lock of the engine is held here while another thread makes `marks` hits of each of 1000 pages. */
+/* Every lock of the engine is held here while another thread makes `marks` hits of each of 1000
+ * pages. */
 static void hits_under_locks(const char *policy, unsigned int marks)
 {
 	struct shared *s = shared_new(policy);
@@ -375,7 +395,8 @@ static void hits_under_locks(const char *policy, unsigned int marks)
 	int done;
 
 	for (foliage_folio i = 0; i < 1000; i++) {
-		assert_int_equal(foliage_folio_add(s->e, &cpu, i, (uint32_t)i % 4, 0, 0, 0, 0, 0), 0);
+		assert_int_equal(foliage_folio_add(s->e, &cpu, i, (uint32_t)i % 4, 0, 0, 0, 0, 0),
+				 0);
 		s->state[i] = PAGE_IN;
 	}
 	/* The thread's cpu is registered beforehand: that happens once, not on hits. */
@@ -404,8 +425,8 @@ static void test_hits_take_no_lock(void **state)
 	hits_under_locks("fg:tail_mode=min", 100);
 	hits_under_locks("mglru", 20);
 	hits_under_locks("mglru-6.12", 20);
-	/* The classic LRU moves a folio at its second access: through the activate batch, which takes the lock when it
-	 * is full. Its first access does not. */
+	/* The classic LRU moves a folio at its second access: through the activate batch, which
+	 * takes the lock when it is full. Its first access does not. */
 	hits_under_locks("clru", 1);
 	hits_under_locks("clru-6.12", 1);
 }
@@ -414,8 +435,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hits_take_no_lock), cmocka_unit_test(test_mayhem_fg),
-		cmocka_unit_test(test_mayhem_mglru),	  cmocka_unit_test(test_mayhem_mglru_612),
-		cmocka_unit_test(test_mayhem_clru),	  cmocka_unit_test(test_mayhem_clru_612),
+		cmocka_unit_test(test_mayhem_mglru),      cmocka_unit_test(test_mayhem_mglru_612),
+		cmocka_unit_test(test_mayhem_clru),       cmocka_unit_test(test_mayhem_clru_612),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random operations on every engine policy, and after each single one everything that can be counted twice is: every
- * lruvec, the memcg tree, and that all pages charged are on a list or in a batch. A failure names policy, seed, step
- * and operation; FOLIAGE_SEED runs that seed alone, FOLIAGE_STEPS changes the length.
+ * Random operations on every engine policy, and after each single one everything that can be
+ * counted twice is: every lruvec, the memcg tree, and that all pages charged are on a list or in a
+ * batch. A failure names policy, seed, step and operation; FOLIAGE_SEED runs that seed alone,
+ * FOLIAGE_STEPS changes the length.
  *
- * One rule of B.8 breaks one invariant by design: aging that may not evict a type passes over its oldest generation
- * without touching it, the list's index is reused, and a folio that had been promoted from that list by one generation
- * then stands on a younger list than its flags name; when eviction closes that generation, the flags are outside the
- * window until the index is reused. So worlds are of three kinds:
+ * One rule of B.8 breaks one invariant by design: aging that may not evict a type passes over its
+ * oldest generation without touching it, the list's index is reused, and a folio that had been
+ * promoted from that list by one generation then stands on a younger list than its flags name; when
+ * eviction closes that generation, the flags are outside the window until the index is reused. So
+ * worlds are of three kinds:
  *
  *   BOTH_TYPES  both types can always be evicted: every invariant holds
  *   FILE_ONLY   no swap, swappiness 0, no I/O, and no anonymous pages: every invariant holds
- *   INVERTING   all of it together: nothing is lost, links and totals agree, flags may be outside the window
+ *   INVERTING   all of it together: nothing is lost, links and totals agree, flags may be outside
+ *               the window
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -260,8 +263,9 @@ static void op_limit(struct run *r)
 
 static void op_world(struct run *r)
 {
-	static const enum foliage_pageout answers[] = {FOLIAGE_PAGEOUT_KEEP, FOLIAGE_PAGEOUT_ACTIVATE,
-						       FOLIAGE_PAGEOUT_STARTED, FOLIAGE_PAGEOUT_CLEAN};
+	static const enum foliage_pageout answers[] = {
+		FOLIAGE_PAGEOUT_KEEP, FOLIAGE_PAGEOUT_ACTIVATE, FOLIAGE_PAGEOUT_STARTED,
+		FOLIAGE_PAGEOUT_CLEAN};
 
 	switch (below(r, 6)) {
 	case 0:
@@ -296,8 +300,8 @@ static void op_switch(struct run *r)
 		return;
 	while (engine_policy(nr))
 		nr++;
-	if (foliage_engine_switch(r->w->e, &r->w->cpu, engine_policy(below(r, (uint32_t)nr))->name, message,
-				  sizeof(message)))
+	if (foliage_engine_switch(r->w->e, &r->w->cpu, engine_policy(below(r, (uint32_t)nr))->name,
+				  message, sizeof(message)))
 		fail_msg("%s", message);
 }
 
@@ -343,7 +347,8 @@ static int64_t walk_lists(const struct foliage_engine *e, const struct lruvec *l
 	for (int list = 0; list < NR_LISTS; list++) {
 		folio_id head = list_head(lv->index, list);
 
-		for (folio_id id = list_first(e, head), prev = head;; prev = id, id = folio_at(e, id)->next) {
+		for (folio_id id = list_first(e, head), prev = head;;
+		     prev = id, id = folio_at(e, id)->next) {
 			if (folio_at(e, id)->prev != prev)
 				return -1;
 			if (id == head)
@@ -356,7 +361,8 @@ static int64_t walk_lists(const struct foliage_engine *e, const struct lruvec *l
 	return pages;
 }
 
-/* Pages that the counters of the multi-gen family know, in all generations whether or not they exist. */
+/* Pages that the counters of the multi-gen family know, in all generations whether or not they
+ * exist. */
 static int64_t gen_counters(const struct lruvec *lv)
 {
 	int64_t pages = 0;
@@ -371,7 +377,8 @@ static int64_t gen_counters(const struct lruvec *lv)
 static int check_lruvec(struct run *r, struct lruvec *lv, int64_t *pages, struct err *err)
 {
 	struct foliage_engine *e = r->w->e;
-	int64_t walked = walk_lists(e, lv), unevictable = counter_read(&lv->clru.size[LIST_UNEVICTABLE]), counted;
+	int64_t walked = walk_lists(e, lv),
+		unevictable = counter_read(&lv->clru.size[LIST_UNEVICTABLE]), counted;
 
 	*pages += walked;
 	if (walked < 0)
@@ -379,16 +386,16 @@ static int check_lruvec(struct run *r, struct lruvec *lv, int64_t *pages, struct
 	if (r->kind == INVERTING) {
 		counted = gen_counters(lv) + unevictable;
 		if (e->ops->rules && counted != walked)
-			return err_set(err, -1, "lruvec %u: counters say %lld pages, lists %lld", lv->index,
-				       (long long)counted, (long long)walked);
+			return err_set(err, -1, "lruvec %u: counters say %lld pages, lists %lld",
+				       lv->index, (long long)counted, (long long)walked);
 		return 0;
 	}
 	counted = unevictable;
 	for (unsigned int type = 0; type < NR_TYPES; type++)
 		counted += (int64_t)e->ops->size(e, lv, type);
 	if (counted != walked)
-		return err_set(err, -1, "lruvec %u: sizes say %lld pages, lists %lld", lv->index, (long long)counted,
-			       (long long)walked);
+		return err_set(err, -1, "lruvec %u: sizes say %lld pages, lists %lld", lv->index,
+			       (long long)counted, (long long)walked);
 	return e->ops->is_valid(e, lv, err);
 }
 
@@ -408,8 +415,9 @@ static void check(struct run *r)
 		broken = err_set(&err, -1, "%lld pages are charged, lists and batch have %lld",
 				 (long long)counter_read(&e->memcgs[0].usage), (long long)pages);
 	if (broken)
-		fail_msg("%s (now %s), kind %d, seed %llu, step %u, %s: %s", r->policy, e->policy->name, (int)r->kind,
-			 (unsigned long long)r->seed, r->step, r->op, err.text);
+		fail_msg("%s (now %s), kind %d, seed %llu, step %u, %s: %s", r->policy,
+			 e->policy->name, (int)r->kind, (unsigned long long)r->seed, r->step, r->op,
+			 err.text);
 }
 
 static void step(struct run *r)
@@ -430,10 +438,15 @@ static void run(const char *policy, enum kind kind, uint64_t seed, bool switchin
 {
 	const char *steps = getenv("FOLIAGE_STEPS");
 	unsigned int nr = steps ? (unsigned int)atoi(steps) : STEPS;
-	struct run r = {.kind = kind, .policy = policy, .rng = seed, .seed = seed, .switching = switching};
+	struct run r = {
+		.kind = kind, .policy = policy, .rng = seed, .seed = seed, .switching = switching};
 
-	r.w = world_new(&(struct world_options){.policy = policy, .nr_folios = PAGES, .max_memcgs = GROUPS,
-						.nr_nodes = NODES, .nr_zones = ZONES, .seed = seed});
+	r.w = world_new(&(struct world_options){.policy = policy,
+						.nr_folios = PAGES,
+						.max_memcgs = GROUPS,
+						.nr_nodes = NODES,
+						.nr_zones = ZONES,
+						.seed = seed});
 	r.w->cpu.batch = 1 + below(&r, FOLIAGE_BATCH);
 	for (; r.nr_mms < 3; r.nr_mms++) {
 		uint32_t memcg = 0;

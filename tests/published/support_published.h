@@ -19,5 +19,7 @@ void run_engine(struct kernel_run *run);
 
 /* Refaults of all measured windows together, and of the worst single one. */
 void expect_refaults(const struct kernel_run *run, double together, double each);
+/* The same from window `first` on (0 is the warm-up). */
+void expect_refaults_from(const struct kernel_run *run, size_t first, double together, double each);
 
 #endif

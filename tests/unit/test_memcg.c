@@ -55,7 +55,8 @@ static uint32_t present(const struct world *w, uint32_t first, uint32_t nr)
 
 static struct world *small_world(const char *policy, uint32_t memcgs)
 {
-	return world_new(&(struct world_options){.policy = policy, .nr_folios = 4096, .max_memcgs = memcgs});
+	return world_new(
+		&(struct world_options){.policy = policy, .nr_folios = 4096, .max_memcgs = memcgs});
 }
 
 /* ---- the tree ---- */
@@ -63,7 +64,8 @@ static struct world *small_world(const char *policy, uint32_t memcgs)
 static void test_tree_order(void **state)
 {
 	struct world *w = small_world("fg", 8);
-	uint32_t a = group(w, 0, "a"), b = group(w, 0, "b"), a1 = group(w, a, "x"), a2 = group(w, a, "y");
+	uint32_t a = group(w, 0, "a"), b = group(w, 0, "b"), a1 = group(w, a, "x"),
+		 a2 = group(w, a, "y");
 	uint32_t order[] = {0, a, a1, a2, b}, at = UINT32_MAX;
 
 	(void)state;
@@ -181,6 +183,50 @@ static void test_slots_of_dead_families(void **state)
 	world_free(w);
 }
 
+/* A reclaim session that may still be looking at a group's lists keeps the slot from being given
+ * away. */
+static void test_slots_wait_for_sessions(void **state)
+{
+	struct world *w = world_new(
+		&(struct world_options){.nr_folios = 64, .max_memcgs = 2, .threads = true});
+	uint32_t a = group(w, 0, "a");
+	unsigned int before, after;
+
+	(void)state;
+	before = memcg_enter(w->e);
+	assert_int_equal(foliage_memcg_remove(w->e, &w->cpu, a), 0);
+	assert_int_equal(foliage_memcg_create(w->e, 0, "b"), -ENOSPC);
+	/* One that begins now cannot meet it, and goes on for ever. */
+	after = memcg_enter(w->e);
+	assert_int_equal(foliage_memcg_create(w->e, 0, "b"), -ENOSPC);
+	memcg_leave(w->e, before);
+	memcg_leave(w->e, after);
+	assert_int_equal(foliage_memcg_create(w->e, 0, "b"), a);
+	check(w);
+	world_free(w);
+}
+
+/* Nobody is left to protect: what a removed group was promised does not bind its heirs. */
+static void test_protection_ends_with_the_group(void **state)
+{
+	static const char *const policies[] = {"fg", "clru-6.12"};
+
+	(void)state;
+	for (size_t p = 0; p < ARRAY_SIZE(policies); p++) {
+		struct world *w = small_world(policies[p], 3);
+		uint32_t a = group(w, 0, "a");
+
+		fill(w, a, 0, 100);
+		limit(w, a, FOLIAGE_MIN, 100);
+		world_reclaim(w, 0, 32);
+		assert_int_equal(w->nr_evicted, 0);
+		assert_int_equal(foliage_memcg_remove(w->e, &w->cpu, a), 0);
+		world_reclaim(w, 0, 32);
+		assert_true(w->nr_evicted >= 32);
+		world_free(w);
+	}
+}
+
 /* ---- charging and limits ---- */
 
 static void test_charge_propagates(void **state)
@@ -206,7 +252,8 @@ static void test_charge_propagates(void **state)
 	world_free(w);
 }
 
-/* The limit of an ancestor is met by reclaim below that ancestor and nowhere else, and only once it is reached. */
+/* The limit of an ancestor is met by reclaim below that ancestor and nowhere else, and only once it
+ * is reached. */
 static void test_max_of_ancestor(void **state)
 {
 	static const char *const policies[] = {"fg", "mglru", "mglru-6.12", "clru", "clru-6.12"};
@@ -289,7 +336,8 @@ static void test_high_is_soft(void **state)
 
 /* ---- protection ---- */
 
-static void assert_scan(struct world *w, uint32_t target, uint32_t memcg, bool low_reclaim, uint64_t nr, uint64_t expected)
+static void assert_scan(struct world *w, uint32_t target, uint32_t memcg, bool low_reclaim,
+			uint64_t nr, uint64_t expected)
 {
 	struct scan_control sc;
 
@@ -360,7 +408,8 @@ static void test_below(void **state)
 static void test_nested_protection(void **state)
 {
 	struct world *w = small_world("fg", 6);
-	uint32_t a = group(w, 0, "a"), b = group(w, a, "b"), c = group(w, a, "c"), d = group(w, a, "d");
+	uint32_t a = group(w, 0, "a"), b = group(w, a, "b"), c = group(w, a, "c"),
+		 d = group(w, a, "d");
 
 	(void)state;
 	fill(w, b, 0, 300);
@@ -393,7 +442,8 @@ static void test_protected_is_skipped(void **state)
 	(void)state;
 	for (size_t p = 0; p < ARRAY_SIZE(policies); p++) {
 		struct world *w = small_world(policies[p], 5);
-		uint32_t a = group(w, 0, "a"), min = group(w, a, "min"), low = group(w, a, "low"), c = group(w, a, "c");
+		uint32_t a = group(w, 0, "a"), min = group(w, a, "min"), low = group(w, a, "low"),
+			 c = group(w, a, "c");
 
 		fill(w, min, 0, 500);
 		fill(w, low, 500, 500);
@@ -447,6 +497,8 @@ int main(void)
 		cmocka_unit_test(test_tree_errors),
 		cmocka_unit_test(test_slots_and_ids),
 		cmocka_unit_test(test_slots_of_dead_families),
+		cmocka_unit_test(test_slots_wait_for_sessions),
+		cmocka_unit_test(test_protection_ends_with_the_group),
 		cmocka_unit_test(test_charge_propagates),
 		cmocka_unit_test(test_max_of_ancestor),
 		cmocka_unit_test(test_max_out_of_memory),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The memcg LRU (B.11): where each operation puts a memcg, when the generations advance, what shrink_one answers, and
- * that global reclaim gets round. And min_ttl_ms (B.12).
+ * The memcg LRU (B.11): where each operation puts a memcg, when the generations advance, what
+ * shrink_one answers, and that global reclaim gets round. And min_ttl_ms (B.12).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static struct world *crowd(const char *policy, uint64_t seed)
 		.policy = policy, .nr_folios = 65536, .max_memcgs = GROUPS + 1, .seed = seed});
 
 	for (int i = 1; i <= GROUPS; i++) {
-		char name[8];
+		char name[16];
 
 		snprintf(name, sizeof(name), "g%d", i);
 		assert_int_equal(foliage_memcg_create(w->e, 0, name), i);
@@ -58,7 +58,8 @@ static bool last_in_bin(struct world *w, uint32_t memcg)
 {
 	const struct lru_gen *g = gen_state(w, memcg);
 
-	return w->e->lruvecs[w->e->nodes[0].memcg_bins[g->memcg_gen][g->memcg_bin]].gen.memcg_prev == (int32_t)memcg;
+	return w->e->lruvecs[w->e->nodes[0].memcg_bins[g->memcg_gen][g->memcg_bin]]
+		       .gen.memcg_prev == (int32_t)memcg;
 }
 
 static void test_online(void **state)
@@ -127,8 +128,8 @@ static void test_seq_advances_when_old_is_empty(void **state)
 	assert_int_equal(w->e->nodes[0].memcg_nr[1], GROUPS + 1);
 	memcg_lru_rotate(w->e, world_lruvec(w, 1, 0), MEMCG_LRU_YOUNG);
 	assert_int_equal(gen_state(w, 1)->memcg_gen, 2);
-	/* A group that goes offline while young is brought back to the old ones; removal by a policy that reparents takes
-	 * it off altogether. */
+	/* A group that goes offline while young is brought back to the old ones; removal by a
+	 * policy that reparents takes it off altogether. */
 	memcg_lru_offline(w->e, 1);
 	assert_int_equal(gen_state(w, 1)->memcg_gen, 1);
 	check(w);
@@ -148,7 +149,7 @@ static void global_reclaim(struct world *w, uint64_t nr)
 	assert_true(foliage_reclaim(w->e, &w->cpu, &request) >= 0);
 }
 
-/* Groups of one size lose about the same by global reclaim: within one round of the LRU of one another. */
+/* Nobody is starved or plundered: of groups of one size none loses three times what another does. */
 static void test_global_reclaim_gets_round(void **state)
 {
 	static const char *const policies[] = {"fg", "mglru", "mglru-6.12"};
@@ -171,7 +172,7 @@ static void test_global_reclaim_gets_round(void **state)
 			least = MIN(least, lost);
 			most = MAX(most, lost);
 		}
-		assert_true(least > 0);
+		assert_true(most < 3 * least);
 		world_free(w);
 	}
 }
@@ -194,14 +195,18 @@ static void test_shrink_moves(void **state)
 	sc.nr_to_reclaim = 1000000;
 	sc.priority = DEF_PRIORITY;
 	memcg_lru_shrink(w->e, &sc);
-	/* Below min: young at once. Below low: to the tail, where it is met again unless that bin was past. Too small
-	 * to scan at this priority (the empty ones): likewise tail, then young. */
-	assert_int_equal(gen_state(w, 1)->memcg_gen, (w->e->nodes[0].memcg_seq + (w->e->nodes[0].memcg_seq == 0)) % 3);
+	/* Below min: young at once. Below low: to the tail, where it is met again unless that bin
+	 * was past. Too small to scan at this priority (the empty ones): likewise tail, then young.
+	 *  */
+	assert_int_equal(gen_state(w, 1)->memcg_gen,
+			 (w->e->nodes[0].memcg_seq + (w->e->nodes[0].memcg_seq == 0)) % 3);
 	assert_int_equal(w->nr_evicted, 0);
 	for (uint32_t i = 2; i <= GROUPS; i++)
-		assert_true(gen_state(w, i)->memcg_gen == 1 || gen_state(w, i)->memcg_seg == MEMCG_LRU_SEG_TAIL);
+		assert_true(gen_state(w, i)->memcg_gen == 1 ||
+			    gen_state(w, i)->memcg_seg == MEMCG_LRU_SEG_TAIL);
 	check(w);
-	/* Once all have been seen twice, everybody is in the young generation, which thereby is the old one. */
+	/* Once all have been seen twice, everybody is in the young generation, which thereby is the
+	 * old one. */
 	for (int i = 0; i < 2 && w->e->nodes[0].memcg_seq == 0; i++)
 		memcg_lru_shrink(w->e, &sc);
 	assert_true(w->e->nodes[0].memcg_seq > 0);
@@ -265,7 +270,8 @@ static void test_min_ttl(void **state)
 	assert_false(ttl_ok(w, 0));
 	w->now_ms = 6001;
 	assert_true(ttl_ok(w, 0));
-	/* 4096 pages each: worth a look at priority 12, but not when they are protected; empty groups are not. */
+	/* 4096 pages each: worth a look at priority 12, but not when they are protected; empty
+	 * groups are not. */
 	assert_true(ttl_ok(w, DEF_PRIORITY));
 	assert_int_equal(foliage_memcg_set(w->e, 1, FOLIAGE_MIN, 8192), 0);
 	assert_true(ttl_ok(w, DEF_PRIORITY));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Removing a memcg (B.14, C.11), and changing the policy of a running engine (B.14): wherever a folio is at that moment
- * (on any list, promoted but not moved yet, unevictable, in a batch) it is not lost.
+ * Removing a memcg (B.14, C.11), and changing the policy of a running engine (B.14): wherever a
+ * folio is at that moment (on any list, promoted but not moved yet, unevictable, in a batch) it is
+ * not lost.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +46,8 @@ static uint64_t on_lists(struct world *w, uint32_t memcg)
 	       counter_size(&lv->clru.size[LIST_UNEVICTABLE]);
 }
 
-/* 600 pages of every kind in group 2: both types, both zones, large, mlocked, dirty; some used a lot. */
+/* 600 pages of every kind in group 2: both types, both zones, large, mlocked, dirty; some used a
+ * lot. */
 static void populate(struct world *w)
 {
 	for (uint32_t i = 0; i < 600; i++) {
@@ -103,7 +105,8 @@ static void test_remove_keeps_every_folio(void **state)
 			assert_int_equal(on_lists(w, 2), 0);
 			assert_int_equal(on_lists(w, 1), pages);
 		}
-		/* Every page can still be taken off, used, and added anew; the slot is free when all of them have left. */
+		/* Every page can still be taken off, used, and added anew; the slot is free when
+		 * all of them have left. */
 		for (uint32_t i = 0; i < 600; i++) {
 			world_mark(w, i, 1);
 			assert_int_equal(foliage_memcg_create(w->e, 0, "c"), -ENOSPC);
@@ -119,7 +122,8 @@ static void test_remove_keeps_every_folio(void **state)
 	}
 }
 
-/* A removed group's clean file pages are reclaimed through the parent, whichever way the policy keeps them. */
+/* A removed group's clean file pages are reclaimed through the parent, whichever way the policy
+ * keeps them. */
 static void test_removed_pages_are_reclaimed(void **state)
 {
 	const struct foliage_policy *policy;
@@ -140,7 +144,8 @@ static void test_removed_pages_are_reclaimed(void **state)
 	}
 }
 
-/* Lazy promotion leaves a folio on the list of a generation that its own lruvec may have closed since. */
+/* Lazy promotion leaves a folio on the list of a generation that its own lruvec may have closed
+ * since. */
 static void test_lazily_placed(void **state)
 {
 	static const char *const policies[] = {"fg", "mglru"};
@@ -158,7 +163,8 @@ static void test_lazily_placed(void **state)
 		for (uint32_t i = 0; i < 32; i++)
 			w->e->ops->walk_young(w->e, child, (folio_id)i, true);
 		for (uint32_t i = 0; i < 32; i++)
-			away += world_list(w, i) != gen_list(flags_gen(world_flags(w, i)), TYPE_FILE, 0);
+			away += world_list(w, i) !=
+				gen_list(flags_gen(world_flags(w, i)), TYPE_FILE, 0);
 		assert_int_equal(away, 32);
 		check(w);
 		assert_int_equal(foliage_memcg_remove(w->e, &w->cpu, 2), 0);
@@ -177,7 +183,8 @@ static void test_lazily_placed(void **state)
 	}
 }
 
-/* A folio that waits in a batch lands at the parent when it drains; one that is added to the dead group does too. */
+/* A folio that waits in a batch lands at the parent when it drains; one that is added to the dead
+ * group does too. */
 static void test_batches_and_late_comers(void **state)
 {
 	const struct foliage_policy *policy;
@@ -200,7 +207,8 @@ static void test_batches_and_late_comers(void **state)
 		world_drain(w);
 		home = w->e->ops->reparent ? 1 : 2;
 		for (uint32_t i = 0; i < 7; i++)
-			assert_ptr_equal(folio_lruvec(w->e, folio_at(w->e, (folio_id)i)), world_lruvec(w, home, 0));
+			assert_ptr_equal(folio_lruvec(w->e, folio_at(w->e, (folio_id)i)),
+					 world_lruvec(w, home, 0));
 		assert_int_equal(on_lists(w, home), 7);
 		check(w);
 		world_free(w);
@@ -271,7 +279,9 @@ static void test_switch_keeps_every_folio(void **state)
 				if (!world_present(w, i))
 					world_add_to(w, i, 2, 0, i % 2, i % 11 == 0 ? 3 : 0, 0);
 			pages = pages_of_600(w);
-			assert_int_equal(foliage_engine_switch(w->e, &w->cpu, to->name, message, sizeof(message)), 0);
+			assert_int_equal(foliage_engine_switch(w->e, &w->cpu, to->name, message,
+							       sizeof(message)),
+					 0);
 			assert_ptr_equal(w->e->policy, to);
 			check(w);
 			assert_int_equal(pages_of_600(w), pages);
@@ -280,7 +290,9 @@ static void test_switch_keeps_every_folio(void **state)
 				world_mark(w, i, 2);
 			world_reclaim(w, 2, 64);
 			check(w);
-			assert_int_equal(foliage_engine_switch(w->e, &w->cpu, from->name, message, sizeof(message)), 0);
+			assert_int_equal(foliage_engine_switch(w->e, &w->cpu, from->name, message,
+							       sizeof(message)),
+					 0);
 			check(w);
 			world_free(w);
 		}
@@ -294,8 +306,10 @@ static void test_switch_refuses(void **state)
 
 	(void)state;
 	populate(w);
-	assert_int_equal(foliage_engine_switch(w->e, &w->cpu, "lirs", message, sizeof(message)), -EINVAL);
-	assert_int_equal(foliage_engine_switch(w->e, &w->cpu, "gf", message, sizeof(message)), -ENOENT);
+	assert_int_equal(foliage_engine_switch(w->e, &w->cpu, "lirs", message, sizeof(message)),
+			 -EINVAL);
+	assert_int_equal(foliage_engine_switch(w->e, &w->cpu, "gf", message, sizeof(message)),
+			 -ENOENT);
 	assert_non_null(strstr(message, "gf"));
 	assert_string_equal(w->e->policy->name, "fg");
 	assert_int_equal(on_lists(w, 2), pages_of_600(w));

@@ -48,7 +48,8 @@ static uint64_t max_seq(struct world *w, uint32_t memcg)
 
 static void test_lru_gen(void **state)
 {
-	struct world *w = world_new(&(struct world_options){.nr_folios = 4096, .max_memcgs = 4, .nr_nodes = 2});
+	struct world *w = world_new(
+		&(struct world_options){.nr_folios = 4096, .max_memcgs = 4, .nr_nodes = 2});
 
 	(void)state;
 	assert_int_equal(foliage_memcg_create(w->e, 0, "a"), 1);
@@ -122,35 +123,52 @@ static void test_lru_gen_full(void **state)
 	struct world *w = evicted_and_refaulted("fg");
 
 	(void)state;
-	/* Generations 1 and 2 are closed. 39 of the 79 moved up by aging, and 64 evicted before the second batch found
-	 * generation 1 empty: (39 + 64) / 2 / 2 is the average that tier 0 of file has; the last 15 count at once, like the
-	 * 40 refaults. Page 79 was promoted to generation 3. */
+	/* Generations 1 and 2 are closed. 39 of the 79 moved up by aging, and 64 evicted before the
+	 * second batch found generation 1 empty: (39 + 64) / 2 / 2 is the average that tier 0 of
+	 * file has; the last 15 count at once, like the 40 refaults. Page 79 was promoted to
+	 * generation 3. */
 	assert_text(w, "lru_gen_full",
 		    "memcg     1 /\n"
 		    " node     0\n"
 		    "          1         99          0x          0x\n"
-		    "                     0          0x          0x          0x          0x          0x          0x\n"
-		    "                     1          0x          0x          0x          0x          0x          0x\n"
-		    "                     2          0x          0x          0x          0x          0x          0x\n"
-		    "                     3          0x          0x          0x          0x          0x          0x\n"
+		    "                     0          0x          0x          0x          0x        "
+		    "  0x          0x\n"
+		    "                     1          0x          0x          0x          0x        "
+		    "  0x          0x\n"
+		    "                     2          0x          0x          0x          0x        "
+		    "  0x          0x\n"
+		    "                     3          0x          0x          0x          0x        "
+		    "  0x          0x\n"
 		    "                                0x          0x          0x          0x\n"
 		    "          2         99          0x          0x\n"
-		    "                     0          0x          0x          0x          0x          0x          0x\n"
-		    "                     1          0x          0x          0x          0x          0x          0x\n"
-		    "                     2          0x          0x          0x          0x          0x          0x\n"
-		    "                     3          0x          0x          0x          0x          0x          0x\n"
+		    "                     0          0x          0x          0x          0x        "
+		    "  0x          0x\n"
+		    "                     1          0x          0x          0x          0x        "
+		    "  0x          0x\n"
+		    "                     2          0x          0x          0x          0x        "
+		    "  0x          0x\n"
+		    "                     3          0x          0x          0x          0x        "
+		    "  0x          0x\n"
 		    "                                0x          0x          0x          0x\n"
 		    "          3         99          0          41 \n"
-		    "                     0          0r          0e          0p         40r         15e          0p\n"
-		    "                     1          0r          0e          0p          0r          0e          0p\n"
-		    "                     2          0r          0e          0p          0r          0e          0p\n"
-		    "                     3          0r          0e          0p          0r          0e          0p\n"
+		    "                     0          0r          0e          0p         40r        "
+		    " 15e          0p\n"
+		    "                     1          0r          0e          0p          0r        "
+		    "  0e          0p\n"
+		    "                     2          0r          0e          0p          0r        "
+		    "  0e          0p\n"
+		    "                     3          0r          0e          0p          0r        "
+		    "  0e          0p\n"
 		    "                                0x          0x          0x          0x\n"
 		    "          4         99          0           0 \n"
-		    "                     0          0R          0T          0x          0R         25T          0x\n"
-		    "                     1          0R          0T          0x          0R          0T          0x\n"
-		    "                     2          0R          0T          0x          0R          0T          0x\n"
-		    "                     3          0R          0T          0x          0R          0T          0x\n"
+		    "                     0          0R          0T          0x          0R        "
+		    " 25T          0x\n"
+		    "                     1          0R          0T          0x          0R        "
+		    "  0T          0x\n"
+		    "                     2          0R          0T          0x          0R        "
+		    "  0T          0x\n"
+		    "                     3          0R          0T          0x          0R        "
+		    "  0T          0x\n"
 		    "                                0T          0Y          0F          0A\n");
 	world_free(w);
 }
@@ -165,28 +183,44 @@ static void test_lru_gen_full_history(void **state)
 		    "memcg     1 /\n"
 		    " node     0\n"
 		    "          1         99          0x          0x\n"
-		    "                     0          0r          0e          0p          0r         64e          0p\n"
-		    "                     1          0r          0e          0p          0r          0e          0p\n"
-		    "                     2          0r          0e          0p          0r          0e          0p\n"
-		    "                     3          0r          0e          0p          0r          0e          0p\n"
+		    "                     0          0r          0e          0p          0r        "
+		    " 64e          0p\n"
+		    "                     1          0r          0e          0p          0r        "
+		    "  0e          0p\n"
+		    "                     2          0r          0e          0p          0r        "
+		    "  0e          0p\n"
+		    "                     3          0r          0e          0p          0r        "
+		    "  0e          0p\n"
 		    "                                0t          0y          0f          0a\n"
 		    "          2         99          0x          0x\n"
-		    "                     0          0r          0e          0p          0r          0e          0p\n"
-		    "                     1          0r          0e          0p          0r          0e          0p\n"
-		    "                     2          0r          0e          0p          0r          0e          0p\n"
-		    "                     3          0r          0e          0p          0r          0e          0p\n"
+		    "                     0          0r          0e          0p          0r        "
+		    "  0e          0p\n"
+		    "                     1          0r          0e          0p          0r        "
+		    "  0e          0p\n"
+		    "                     2          0r          0e          0p          0r        "
+		    "  0e          0p\n"
+		    "                     3          0r          0e          0p          0r        "
+		    "  0e          0p\n"
 		    "                                0t          0y          0f          0a\n"
 		    "          3         99          0          41 \n"
-		    "                     0          0r          0e          0p         40r         15e          0p\n"
-		    "                     1          0r          0e          0p          0r          0e          0p\n"
-		    "                     2          0r          0e          0p          0r          0e          0p\n"
-		    "                     3          0r          0e          0p          0r          0e          0p\n"
+		    "                     0          0r          0e          0p         40r        "
+		    " 15e          0p\n"
+		    "                     1          0r          0e          0p          0r        "
+		    "  0e          0p\n"
+		    "                     2          0r          0e          0p          0r        "
+		    "  0e          0p\n"
+		    "                     3          0r          0e          0p          0r        "
+		    "  0e          0p\n"
 		    "                                0t          0y          0f          0a\n"
 		    "          4         99          0           0 \n"
-		    "                     0          0R          0T          0x          0R         25T          0x\n"
-		    "                     1          0R          0T          0x          0R          0T          0x\n"
-		    "                     2          0R          0T          0x          0R          0T          0x\n"
-		    "                     3          0R          0T          0x          0R          0T          0x\n"
+		    "                     0          0R          0T          0x          0R        "
+		    " 25T          0x\n"
+		    "                     1          0R          0T          0x          0R        "
+		    "  0T          0x\n"
+		    "                     2          0R          0T          0x          0R        "
+		    "  0T          0x\n"
+		    "                     3          0R          0T          0x          0R        "
+		    "  0T          0x\n"
 		    "                                0x          0x          0x          0x\n");
 	world_free(w);
 }
@@ -208,9 +242,11 @@ static void test_walk_line(void **state)
 	}
 	assert_int_equal(write_command(w, "+ 1 0 3"), 0);
 	assert_int_equal(foliage_text(w->e, "lru_gen_full", &text), 0);
-	/* Forced, so both tables count as found; both are dense enough for the next filter: 32 of 32 and 8 of 32 are at
-	 * least one in eight. */
-	assert_non_null(strstr(text, "\n                               64T         40Y          2F          2A\n"));
+	/* Forced, so both tables count as found; both are dense enough for the next filter: 32 of
+	 * 32 and 8 of 32 are at least one in eight. */
+	assert_non_null(strstr(
+		text,
+		"\n                               64T         40Y          2F          2A\n"));
 	free(text);
 	world_free(w);
 }
@@ -278,7 +314,8 @@ static void test_other_policies(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(classic); i++) {
-		struct world *w = world_new(&(struct world_options){.policy = classic[i], .nr_folios = 64});
+		struct world *w =
+			world_new(&(struct world_options){.policy = classic[i], .nr_folios = 64});
 		char *text;
 
 		world_add(w, 0, 0);
@@ -356,12 +393,35 @@ static void test_aging_command(void **state)
 static void test_bad_commands(void **state)
 {
 	static const char *const bad[] = {
-		"+",		 "+ 1",		   "+ 1 0",		 "* 1 0 3",	     "1 0 3",
-		"+ 1 0 x",	 "+ 1 0 3 x",	   "+ 1 0 3 202",	 "+ 1 0 3 60 1 1",   "+ 1 0 3 maximum",
-		"+ 1 0 -3",	 "+ 1 0 3 60 -1",  "+ 1 1 3",		 "+ 2 0 3",	     "+ 0 0 3",
-		"+ 65536 0 3",	 "+ 65537 0 3",	   "+ 1 4294967296 3",	 "+ 1\n0 3",	     "- 1 0 2",
-		"- 1 0 3",	 "- 1 0 99",	   "- 1 0 1 60 1 1",	 "- 1 0 1 60 x",     "- 2 0 1",
-		"- 1 0 18446744073709551615", "+ 1 0 99999999999999999999", "+ 1 0 3x", "+ 1 0 3 60x",
+		"+",
+		"+ 1",
+		"+ 1 0",
+		"* 1 0 3",
+		"1 0 3",
+		"+ 1 0 x",
+		"+ 1 0 3 x",
+		"+ 1 0 3 202",
+		"+ 1 0 3 60 1 1",
+		"+ 1 0 3 maximum",
+		"+ 1 0 -3",
+		"+ 1 0 3 60 -1",
+		"+ 1 1 3",
+		"+ 2 0 3",
+		"+ 0 0 3",
+		"+ 65536 0 3",
+		"+ 65537 0 3",
+		"+ 1 4294967296 3",
+		"+ 1\n0 3",
+		"- 1 0 2",
+		"- 1 0 3",
+		"- 1 0 99",
+		"- 1 0 1 60 1 1",
+		"- 1 0 1 60 x",
+		"- 2 0 1",
+		"- 1 0 18446744073709551615",
+		"+ 1 0 99999999999999999999",
+		"+ 1 0 3x",
+		"+ 1 0 3 60x",
 	};
 	struct world *w = world_new(&(struct world_options){.nr_folios = 256});
 
@@ -394,7 +454,8 @@ static void test_eviction_command(void **state)
 	assert_int_equal(w->nr_evicted, 0);
 	assert_int_equal(write_command(w, "- 1 0 1 0 100"), 0);
 	assert_in_range(w->nr_evicted, 100, 127);
-	/* Generation 0 is empty of file pages afterwards; with swappiness 0 anon is not asked for. */
+	/* Generation 0 is empty of file pages afterwards; with swappiness 0 anon is not asked for.
+	 *  */
 	assert_int_equal(write_command(w, "- 1 0 0 0"), 0);
 	assert_int_equal(w->nr_evicted, 1000);
 	assert_int_equal(w->nr_pageouts, 0);
@@ -410,7 +471,8 @@ static void test_eviction_command(void **state)
 
 static void test_commands_of_612(void **state)
 {
-	struct world *w = world_new(&(struct world_options){.policy = "mglru-6.12", .nr_folios = 4096});
+	struct world *w =
+		world_new(&(struct world_options){.policy = "mglru-6.12", .nr_folios = 4096});
 
 	(void)state;
 	for (uint32_t i = 0; i < 1000; i++)

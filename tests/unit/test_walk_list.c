@@ -282,6 +282,10 @@ static void test_walk_leaves_a_buffer(void **unused)
 	world_scan_control(f.w, &sc);
 	walk_mms(f.w->e, world_lruvec(f.w, 0, 0), &sc, 3, 60, false);
 	assert_non_null(sc.walk);
+	/* Who came too late to walk has none. */
+	world_scan_control(f.w, &sc);
+	walk_mms(f.w->e, world_lruvec(f.w, 0, 0), &sc, 3, 60, false);
+	assert_null(sc.walk);
 	world_free(f.w);
 
 	setup_policy(&f, "mglru", true);
@@ -492,6 +496,29 @@ static void test_lets_go_at_gigabytes(void **unused)
 	}
 }
 
+/* The same inside one process: where it was let go, the walk ends. */
+static void test_stops_inside_a_process(void **unused)
+{
+	const struct world_options options = {.policy = "mglru-6.12", .nr_folios = 8192};
+	struct world *w = world_new(&options);
+	uint32_t mm = world_mm(w, 0);
+
+	(void)unused;
+	world_vma(w, mm, 0, WORLD_VPAGES, 0);
+	world_add_range(w, 0, 5001, 0);
+	for (uint32_t page = 0; page < 5000; page++) {
+		world_map(w, mm, page, page);
+		world_touch(w, mm, page, false);
+	}
+	world_map(w, mm, 1 << 18, 5000);
+	world_touch(w, mm, 1 << 18, false);
+	w->on_yield = open_generation;
+	assert_false(walk_of(w, 0, 3, false));
+	assert_false(world_young(w, mm, 0));
+	assert_true(world_young(w, mm, 1 << 18));
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -514,6 +541,7 @@ int main(void)
 		cmocka_unit_test(test_reparent),
 		cmocka_unit_test(test_policy_switch),
 		cmocka_unit_test(test_lets_go_at_gigabytes),
+		cmocka_unit_test(test_stops_inside_a_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

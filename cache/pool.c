@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The pool's life, and the path of a fetch: find and pin (pool_index.c); if the page is not there, make room (pool_room.c), and
+ * under the shard lock of the name look again, claim a slot and let the engine have the folio, already pinned by us. Before that
+ * nobody sees it; after that it is like any other, but for F_LOCKED until it is filled.
+ */
+#include "cache/pool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HINTS (FOLIAGE_HINT_SEQUENTIAL | FOLIAGE_HINT_ONCE | FOLIAGE_HINT_WILL_NEED)
+
+/* ---- create and destroy ---- */
+
+static int bad(char *message, size_t bytes, int code, const char *text)
+{
+	if (message && bytes)
+		snprintf(message, bytes, "%s", text);
+	return code;
+}
+
+static bool page_size_ok(uint64_t bytes)
+{
+	return bytes >= FOLIAGE_PAGE_MIN && bytes <= FOLIAGE_PAGE_MAX && !(bytes & (bytes - 1));
+}
+
+static int check_options(const struct foliage_pool_options *o, char *message, size_t bytes)
+{
+	if (o->bytes < FOLIAGE_POOL_MIN || o->bytes > UINT64_C(1) << 46)
+		return bad(message, bytes, -EINVAL, "the budget must be at least 1 MiB");
+	if (o->max_bytes && (o->max_bytes < o->bytes || o->max_bytes / 8 > o->bytes))
+		return bad(message, bytes, -EINVAL, "max_bytes must be 1 to 8 times the budget");
+	if (o->page_bytes && !page_size_ok(o->page_bytes))
+		return bad(message, bytes, -EINVAL, "page_bytes must be a power of two, 512 to 65536");
+	if (o->extra_bytes > FOLIAGE_EXTRA_MAX)
+		return bad(message, bytes, -EINVAL, "extra_bytes must be at most 4096");
+	return 0;
+}
+
+/* A word that reads 0 in a forked child. */
+static int make_alive(struct foliage_pool *p)
+{
+	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+	_Atomic uint64_t *word = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (word == MAP_FAILED)
+		return -ENOMEM;
+	if (madvise(word, bytes, MADV_WIPEONFORK)) {
+		munmap(word, bytes);
+		return -ENOSYS;
+	}
+	atomic_store(word, 1);
+	p->alive = word;
+	return 0;
+}
+
+static void init_locks(struct foliage_pool *p)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->room_cond, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	pthread_mutex_init(&p->room_lock, NULL);
+	pthread_mutex_init(&p->resize_lock, NULL);
+	for (int i = 0; i < POOL_SHARDS; i++)
+		pthread_mutex_init(&p->shards[i].lock, NULL);
+}
+
+static uint64_t serial_number(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* How many pages of the typical size fit, each with its share of the tables: 5 slots for 3 pages, and 2 shadows a page. */
+static uint64_t typical_pages(const struct foliage_pool *p, const struct foliage_pool_options *o)
+{
+	uint64_t page = (UINT64_C(1) << p->page_shift) + ((o->extra_bytes + 15) & ~15u) + sizeof(uint32_t);
+	uint64_t pages = (o->bytes - p->fixed_bytes) / (page + 5 * sizeof(struct pool_slot) / 3 + 2 * POOL_LINE / 5 + 1);
+
+	return MIN(MAX(pages, UINT64_C(16)), p->max_pages);
+}
+
+static int make_tables(struct foliage_pool *p, const struct foliage_pool_options *o, char *message, size_t bytes)
+{
+	uint64_t pages = typical_pages(p, o), slots = MAX(pages * 5 / 3, UINT64_C(64)), batch = MAX(pages / 16, UINT64_C(1));
+	struct foliage_engine_options options = {
+		.policy = o->policy,
+		.nr_folios = (uint32_t)(slots << POOL_LEVELS),
+		.folio_bytes = sizeof(struct pool_slot),
+		.totalram_pages = pages,
+		.seed = o->seed,
+		.backend = &pool_backend,
+		.ctx = p,
+	};
+	int rc;
+
+	if (slots << POOL_LEVELS > UINT64_C(1) << 30)
+		return bad(message, bytes, -EINVAL, "the budget has too many pages: choose a larger page_bytes");
+	p->base = (uint32_t)slots;
+	p->request = (struct foliage_reclaim_request){
+		.nr = MIN(batch, (uint64_t)SWAP_CLUSTER_MAX),
+		.batch = (uint32_t)MIN(batch, (uint64_t)MIN_LRU_BATCH),
+		.swappiness = -1,
+		.memcg_limit = true,
+	};
+	rc = foliage_engine_create(&options, &p->engine, message, bytes);
+	if (rc)
+		return rc;
+	p->ops = p->engine->ops;
+	p->slots = (char *)p->engine->folios;
+	return shadows_init(&p->shadows, 2 * pages);
+}
+
+static int fill_pool(struct foliage_pool *p, const struct foliage_pool_options *o, char *message, size_t bytes)
+{
+	uint32_t page = o->page_bytes ? o->page_bytes : 4096;
+	uint64_t tables;
+	int rc;
+
+	p->budget = o->bytes;
+	p->max_bytes = o->max_bytes ? o->max_bytes : o->bytes;
+	p->max_pages = o->max_pages ? o->max_pages : UINT64_MAX;
+	p->page_shift = fls64(page) - 1;
+	p->wait_ms = o->wait_ms;
+	p->dropped = o->dropped;
+	p->dirty = o->dirty;
+	p->ctx = o->ctx;
+	p->serial = serial_number();
+	/* The engine's own, small beside the tables: ids of groups, heads of lists, lruvecs. */
+	p->fixed_bytes = sizeof(*p) + 65536 * sizeof(uint16_t) + NR_LISTS * sizeof(struct pool_slot) +
+			 sizeof(struct lruvec) + sizeof(struct memcg) + sizeof(struct node);
+	rc = make_alive(p);
+	if (!rc)
+		rc = make_tables(p, o, message, bytes);
+	if (!rc)
+		rc = frames_init(&p->frames, p->budget, p->max_bytes);
+	if (rc)
+		return rc;
+	tables = pool_metadata_bytes(p, 0);
+	if (p->budget < tables + (UINT64_C(2) << p->frames.slab_shift))
+		return bad(message, bytes, -EINVAL, "the budget is too small for its tables");
+	atomic_store(&p->frames.limit,
+		     (uint32_t)MIN((p->budget - tables) >> p->frames.slab_shift, (uint64_t)p->frames.nr_slabs));
+	return pool_threads_init(p);
+}
+
+int foliage_pool_create(const struct foliage_pool_options *o, struct foliage_pool **pool, char *message, size_t bytes)
+{
+	struct foliage_pool *p;
+	int rc = check_options(o, message, bytes);
+
+	if (rc)
+		return rc;
+	p = aligned_alloc(POOL_LINE, sizeof(*p));
+	if (!p)
+		return bad(message, bytes, -ENOMEM, "out of memory");
+	memset(p, 0, sizeof(*p));
+	init_locks(p);
+	if (message && bytes)
+		message[0] = '\0';
+	rc = fill_pool(p, o, message, bytes);
+	if (rc) {
+		if (message && bytes && !message[0])
+			bad(message, bytes, rc, strerror(-rc));
+		foliage_pool_destroy(p);
+		return rc;
+	}
+	*pool = p;
+	return 0;
+}
+
+void foliage_pool_destroy(struct foliage_pool *p)
+{
+	if (!p)
+		return;
+	foliage_engine_destroy(p->engine); /* it knows the threads' batches */
+	pool_threads_fini(p);
+	shadows_fini(&p->shadows);
+	frames_fini(&p->frames);
+	if (p->alive)
+		munmap((void *)(uintptr_t)p->alive, (size_t)sysconf(_SC_PAGESIZE));
+	free(p);
+}
+
+int foliage_pool_kind(struct foliage_pool *p, uint32_t page_bytes, uint32_t extra_bytes)
+{
+	if (!pool_alive(p))
+		return -ECHILD;
+	if (!page_size_ok(page_bytes) || extra_bytes > FOLIAGE_EXTRA_MAX)
+		return -EINVAL;
+	if (page_bytes + extra_bytes + sizeof(uint32_t) > UINT64_C(1) << p->frames.slab_shift)
+		return -EINVAL;
+	return frames_kind(&p->frames, page_bytes, extra_bytes);
+}
+
+/* ---- fetch ---- */
+
+/* Under the shard lock: the slot, the frame, the engine. */
+static struct pool_slot *insert(struct foliage_pool *p, struct pool_thread *t, uint64_t object, uint64_t index,
+				uint64_t hash, uint32_t kind, unsigned int flags, void *data)
+{
+	struct pool_slot *s = pool_claim(p, hash, kind);
+	const struct pool_kind *k = &p->frames.kinds[kind];
+	uint32_t order = k->shift > p->page_shift ? k->shift - p->page_shift : 0, add = 0;
+	uint64_t shadow = flags & FOLIAGE_HINT_ONCE ? 0 : shadows_take(&p->shadows, hash);
+	void *extra = frames_extra(&p->frames, kind, data);
+
+	if (extra)
+		memset(extra, 0, k->extra);
+	s->data = data;
+	s->folio.handle = (uint64_t)(uintptr_t)extra;
+	__atomic_store_n(&s->object, object, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->index, index, __ATOMIC_RELAXED);
+	frames_set_owner(&p->frames, kind, data, slot_id(p, s));
+	atomic_fetch_add_explicit(&s->folio.flags, PIN_ONE, memory_order_relaxed);
+	if (!(flags & FOLIAGE_FETCH_READY))
+		add |= FOLIAGE_FOLIO_LOCKED;
+	if (flags & FOLIAGE_HINT_ONCE)
+		add |= FOLIAGE_FOLIO_DROPBEHIND;
+	foliage_folio_add(p->engine, &t->cpu, slot_id(p, s), 0, 0, 0, order, add, shadow);
+	return s;
+}
+
+static enum pool_found create(struct foliage_pool *p, struct pool_thread *t, uint64_t object, uint64_t index,
+			      uint64_t hash, uint32_t kind, unsigned int flags, struct pool_slot **slot, int *rc)
+{
+	unsigned int how = flags & HINTS ? 0 : FIND_MARK;
+	enum pool_found found;
+	void *data = NULL;
+
+	*rc = pool_make_room(p, t, kind, flags, &data);
+	if (*rc)
+		return POOL_ABSENT;
+	pthread_mutex_lock(pool_shard(p, hash));
+	found = pool_find(p, t, object, index, hash, how, slot);
+	if (found == POOL_ABSENT)
+		*slot = insert(p, t, object, index, hash, kind, flags, data);
+	pthread_mutex_unlock(pool_shard(p, hash));
+	if (found != POOL_ABSENT) {
+		pool_give_room(p, kind, data);
+		return found;
+	}
+	if (!(flags & (FOLIAGE_HINT_ONCE | FOLIAGE_HINT_WILL_NEED)))
+		p->ops->mark_accessed(p->engine, &t->cpu, slot_id(p, *slot));
+	pool_count(t, COUNT_CREATED);
+	*rc = FOLIAGE_NEW;
+	return POOL_FOUND;
+}
+
+/* Everything but a plain hit. */
+static __attribute__((noinline)) int fetch_slow(struct foliage_pool *p, struct pool_thread *t, uint64_t object,
+						uint64_t index, uint64_t hash, uint32_t kind, unsigned int flags,
+						enum pool_found found, struct pool_slot **slot)
+{
+	unsigned int how = flags & HINTS ? 0 : FIND_MARK;
+	int rc = 0;
+
+	for (;;) {
+		switch (found) {
+		case POOL_FOUND:
+			pool_count(t, rc == FOLIAGE_NEW ? COUNT_MISSES : COUNT_HITS);
+			return rc;
+		case POOL_TOO_MANY_PINS:
+			return -EAGAIN;
+		case POOL_FILLING:
+			if (flags & FOLIAGE_FETCH_NOWAIT)
+				return -EAGAIN;
+			pool_wait_filled(p, object, index, hash);
+			rc = 0;
+			found = pool_find(p, t, object, index, hash, how, slot);
+			break;
+		case POOL_ABSENT:
+			if (!(flags & FOLIAGE_FETCH_CREATE)) {
+				pool_count(t, COUNT_MISSES);
+				return -ENOENT;
+			}
+			found = create(p, t, object, index, hash, kind, flags, slot, &rc);
+			if (rc < 0) {
+				pool_count(t, COUNT_MISSES);
+				return rc;
+			}
+			break;
+		}
+	}
+}
+
+int foliage_pool_fetch(struct foliage_pool *p, uint64_t object, uint64_t index, int kind, unsigned int flags,
+		       struct foliage_page **page)
+{
+	uint64_t hash = pool_hash(object, index);
+	struct pool_thread *t;
+	struct pool_slot *s;
+	enum pool_found found;
+	int rc = FOLIAGE_HIT;
+
+	if (__builtin_expect(!pool_alive(p), 0))
+		return -ECHILD;
+	t = pool_thread(p);
+	if (__builtin_expect(!t, 0))
+		return -ENOMEM;
+	found = pool_find(p, t, object, index, hash, flags & HINTS ? 0 : FIND_MARK, &s);
+	if (__builtin_expect(found == POOL_FOUND, 1)) {
+		pool_count(t, COUNT_HITS);
+	} else {
+		if (kind < 0 || (uint32_t)kind >= atomic_load_explicit(&p->frames.nr_kinds, memory_order_acquire))
+			return -EINVAL;
+		rc = fetch_slow(p, t, object, index, hash, (uint32_t)kind, flags, found, &s);
+		if (rc < 0)
+			return rc;
+	}
+	if (__builtin_expect(slot_kind(s) != (uint32_t)kind, 0)) {
+		pool_drop_pin(p, s);
+		return -EINVAL;
+	}
+	*page = slot_page(s);
+	return rc;
+}
+
+/* ---- letting go ---- */
+
+static void unlock_page(struct foliage_pool *p, struct pool_slot *s)
+{
+	if (folio_change(p->engine, &s->folio, F_LOCKED, 0) & F_LOCKED &&
+	    atomic_load_explicit(&p->waiting, memory_order_seq_cst))
+		pool_wake(p);
+}
+
+int foliage_pool_ready(struct foliage_pool *p, struct foliage_page *page)
+{
+	if (!pool_alive(p))
+		return -ECHILD;
+	unlock_page(p, page_slot(page));
+	return 0;
+}
+
+int foliage_pool_unpin(struct foliage_pool *p, struct foliage_page *page, unsigned int flags)
+{
+	struct pool_slot *s = page_slot(page);
+
+	if (__builtin_expect(!pool_alive(p), 0))
+		return -ECHILD;
+	if (__builtin_expect(flags || atomic_load_explicit(&s->folio.flags, memory_order_relaxed) & F_LOCKED, 0)) {
+		if (flags & FOLIAGE_UNPIN_DISCARD) {
+			pool_doom(p, s);
+			return 0;
+		}
+		if (flags & (FOLIAGE_UNPIN_DIRTY | FOLIAGE_UNPIN_CLEAN))
+			folio_change(p->engine, &s->folio, flags & FOLIAGE_UNPIN_DIRTY ? 0 : F_DIRTY,
+				     flags & FOLIAGE_UNPIN_DIRTY ? F_DIRTY : 0);
+		unlock_page(p, s);
+	}
+	pool_drop_pin(p, s);
+	return 0;
+}
+
+/* ---- statistics ---- */
+
+int foliage_pool_stats(struct foliage_pool *p, struct foliage_pool_stats *out)
+{
+	uint64_t sums[NR_COUNTS];
+	uint32_t level;
+
+	if (!pool_alive(p))
+		return -ECHILD;
+	level = atomic_load(&p->level);
+	pool_threads_sum(p, sums);
+	*out = (struct foliage_pool_stats){
+		.budget = p->budget,
+		.metadata_bytes = pool_metadata_bytes(p, level),
+		.frame_bytes = (uint64_t)atomic_load(&p->frames.backed) << p->frames.slab_shift,
+		.pages = atomic_load(&p->used),
+		.slots = pool_slots(p, level),
+		.hits = sums[COUNT_HITS],
+		.misses = sums[COUNT_MISSES],
+		.created = sums[COUNT_CREATED],
+		.evicted = sums[COUNT_EVICTED],
+		.refaults = (uint64_t)(counter_read(&p->engine->lruvecs[0].stat[STAT_REFAULT_ANON]) +
+				       counter_read(&p->engine->lruvecs[0].stat[STAT_REFAULT_FILE])),
+		.discarded = sums[COUNT_DISCARDED],
+		.rekeyed = sums[COUNT_REKEYED],
+		.no_room = sums[COUNT_NO_ROOM],
+		.waits = sums[COUNT_WAITS],
+		.slab_moves = sums[COUNT_SLAB_MOVES],
+	};
+	pthread_mutex_lock(&p->frames.lock);
+	for (uint32_t i = 0; i < atomic_load(&p->frames.nr_kinds); i++)
+		out->page_bytes += p->frames.kinds[i].used * p->frames.kinds[i].bytes;
+	pthread_mutex_unlock(&p->frames.lock);
+	return 0;
+}

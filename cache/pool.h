@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of the pool share.
+ *
+ * A slot of the table of names is an entry of the engine's folio table: 32 bytes of the engine, 32 of ours, one cache line, and
+ * its number is the folio's. Who may write what:
+ *
+ *   word (folio.flags)  by compare-exchange; pins, FROZEN (no new pins) and LOCKED (being filled) are ours
+ *   state               0: free. Claimed by compare-exchange, given back by whoever took the folio out of the engine
+ *   name, data, extra   between the claim and F_PRESENT, by the claimer; afterwards they stand until the slot is free
+ *   passed              names whose probe sequence goes past this slot (pool_index.c)
+ *
+ * Taking a name away: set FROZEN, while holding a pin. Whoever holds the only pin of a frozen folio takes it out of the engine;
+ * one who lets go of the last pin and finds FROZEN takes it again first. Reclaim may be quicker, then its evict() cleans up.
+ *
+ * Locks, outermost first: resize, shard, (engine: cpu, lruvec), frames, room; a shadow bucket's under none but a shard's.
+ */
+#ifndef FOLIAGE_CACHE_POOL_H
+#define FOLIAGE_CACHE_POOL_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "foliage/cache.h"
+#include "foliage/reclaim.h"
+#include "mm/engine.h"
+#include "mm/engine_policy.h"
+
+enum {
+	POOL_SHARDS = 64,
+	POOL_KINDS = 64,
+	POOL_LEVELS = 3, /* times that the table may double */
+	POOL_LINE = 64,
+	SLAB_MIN = 128 << 10,
+	SLAB_MAX = 2 << 20,
+	SLAB_NONE = -1,
+};
+
+#define PIN_ONE	 (UINT64_C(1) << F_PINS_SHIFT)
+#define PIN_MANY (UINT64_C(1) << (F_PINS_SHIFT + 11)) /* no more pins from here on */
+
+enum {
+	SLOT_USED = 1 << 0,
+	SLOT_LEVEL_SHIFT = 1, /* two bits: the table's level when the name came in */
+	SLOT_DOOMED = 1 << 3, /* its name was taken away */
+	SLOT_KIND_SHIFT = 8,
+};
+
+struct pool_slot {
+	struct folio folio; /* handle: the extra bytes */
+	void *data;
+	uint64_t object, index;
+	_Atomic uint32_t passed;
+	_Atomic uint32_t state;
+};
+_Static_assert(sizeof(struct pool_slot) == POOL_LINE, "a hit touches one cache line");
+_Static_assert(offsetof(struct pool_slot, data) == offsetof(struct folio, handle) + 8 && sizeof(void *) == 8,
+	       "handle, data, object and index are a struct foliage_page");
+
+enum pool_count {
+	COUNT_HITS,
+	COUNT_MISSES,
+	COUNT_CREATED,
+	COUNT_EVICTED,
+	COUNT_DISCARDED,
+	COUNT_REKEYED,
+	COUNT_NO_ROOM,
+	COUNT_WAITS,
+	COUNT_SLAB_MOVES,
+	NR_COUNTS,
+};
+
+struct pool_thread {
+	struct foliage_cpu cpu;
+	struct foliage_pool *pool;
+	struct pool_thread *prev, *next;
+	_Atomic uint64_t counts[NR_COUNTS]; /* written by the thread alone */
+};
+
+/* A kind of page; written once, before nr_kinds counts it. */
+struct pool_kind {
+	uint32_t bytes, shift, extra; /* extra rounded up to 16 */
+	uint32_t per_slab;
+	int32_t partial;      /* slabs with free frames, under the frames lock */
+	uint64_t used, slabs; /* frames in use, slabs held */
+};
+
+struct pool_slab {
+	int32_t prev, next; /* in the kind's partial list, or the free list */
+	uint32_t nr_free, fresh; /* frames free; frames from `fresh` on were never used */
+	uint32_t free_head;	 /* the others: a list through the owner array */
+	int16_t kind;		 /* -1: free */
+	bool listed, draining;
+};
+
+struct pool_frames {
+	pthread_mutex_t lock;
+	char *base;
+	size_t mapped;
+	void *mapping;
+	uint32_t slab_shift, nr_slabs;	/* of the address range */
+	_Atomic uint32_t limit, backed; /* slabs: allowed in memory, in memory */
+	uint32_t fresh;			/* slabs from here on were never used */
+	int32_t free, released;		/* slabs without a kind: in memory, given back */
+	struct pool_slab *slabs;
+	struct pool_kind kinds[POOL_KINDS];
+	_Atomic uint32_t nr_kinds;
+};
+
+struct pool_shadows {
+	struct shadow_bucket *buckets;
+	uint32_t nr;
+	size_t bytes;
+};
+
+struct foliage_pool {
+	/* Read by every hit. */
+	const _Atomic uint64_t *alive; /* a page that fork() wipes */
+	char *slots;
+	const struct foliage_engine_policy *ops;
+	struct foliage_engine *engine;
+	uint64_t serial;
+	uint32_t base;		 /* slots at level 0 */
+	_Atomic uint32_t level;
+	_Atomic uint32_t starved; /* reclaim found nothing, and nobody has let go of a page since */
+	_Atomic uint32_t waiting; /* threads that wait, for room or for a page to be filled */
+
+	_Alignas(POOL_LINE) _Atomic uint64_t used; /* slots claimed or about to be */
+	_Atomic uint32_t reclaimers;
+	_Alignas(POOL_LINE) struct {
+		_Alignas(POOL_LINE) pthread_mutex_t lock;
+	} shards[POOL_SHARDS];
+	struct pool_frames frames;
+	struct pool_shadows shadows;
+	struct foliage_reclaim_request request;
+	uint32_t page_shift; /* of the typical page */
+	uint64_t budget, max_bytes, max_pages, fixed_bytes;
+	uint32_t wait_ms;
+	void (*dropped)(void *ctx, const struct foliage_page *page);
+	void (*dirty)(void *ctx);
+	void *ctx;
+
+	pthread_mutex_t resize_lock;
+	pthread_mutex_t room_lock;
+	pthread_cond_t room_cond;
+	pthread_mutex_t threads_lock;
+	pthread_key_t key;
+	bool has_key;
+	struct pool_thread *threads;
+	uint64_t past[NR_COUNTS]; /* of threads that ended */
+};
+
+static inline bool pool_alive(const struct foliage_pool *p)
+{
+	return atomic_load_explicit(p->alive, memory_order_relaxed) != 0;
+}
+
+static inline struct pool_slot *pool_slot(const struct foliage_pool *p, uint64_t i)
+{
+	return (struct pool_slot *)(p->slots + i * sizeof(struct pool_slot));
+}
+
+static inline folio_id slot_id(const struct foliage_pool *p, const struct pool_slot *s)
+{
+	return (folio_id)(((const char *)s - p->slots) / (ptrdiff_t)sizeof(struct pool_slot));
+}
+
+static inline struct foliage_page *slot_page(struct pool_slot *s)
+{
+	return (struct foliage_page *)&s->folio.handle;
+}
+
+static inline struct pool_slot *page_slot(struct foliage_page *page)
+{
+	return (struct pool_slot *)((char *)page - offsetof(struct folio, handle));
+}
+
+static inline uint32_t slot_kind(const struct pool_slot *s)
+{
+	return atomic_load_explicit(&s->state, memory_order_relaxed) >> SLOT_KIND_SHIFT;
+}
+
+static inline uint64_t slot_object(const struct pool_slot *s)
+{
+	return __atomic_load_n(&s->object, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t slot_index(const struct pool_slot *s)
+{
+	return __atomic_load_n(&s->index, __ATOMIC_RELAXED);
+}
+
+/* High bits choose the slot, low ones name the shadow. */
+static inline uint64_t pool_hash(uint64_t object, uint64_t index)
+{
+	uint64_t x = (index ^ (object << 40 | object >> 24)) * UINT64_C(0x9E3779B97F4A7C15);
+
+	x ^= x >> 32;
+	x *= UINT64_C(0xD6E8FEB86659FD93);
+	return x ^ x >> 32;
+}
+
+static inline uint64_t pool_slots(const struct foliage_pool *p, uint32_t level)
+{
+	return (uint64_t)p->base << level;
+}
+
+static inline pthread_mutex_t *pool_shard(struct foliage_pool *p, uint64_t hash)
+{
+	return &p->shards[hash % POOL_SHARDS].lock;
+}
+
+static inline void pool_count(struct pool_thread *t, enum pool_count what)
+{
+	uint64_t n = atomic_load_explicit(&t->counts[what], memory_order_relaxed);
+
+	atomic_store_explicit(&t->counts[what], n + 1, memory_order_relaxed);
+}
+
+/* -- pool_thread.c -- */
+/* The calling thread's part of the pool; NULL: out of memory. */
+struct pool_thread *pool_thread_slow(struct foliage_pool *p);
+struct pool_thread *pool_thread(struct foliage_pool *p);
+int pool_threads_init(struct foliage_pool *p);
+void pool_threads_fini(struct foliage_pool *p);
+void pool_threads_sum(struct foliage_pool *p, uint64_t sums[NR_COUNTS]);
+
+/* -- pool_index.c -- */
+enum pool_found { POOL_FOUND, POOL_ABSENT, POOL_FILLING, POOL_TOO_MANY_PINS };
+/* Find a name and pin it; FIND_MARK: it is an access; FIND_FILLING: pages being filled as well. Lock-free. */
+enum { FIND_MARK = 1 << 0, FIND_FILLING = 1 << 1 };
+enum pool_found pool_find(struct foliage_pool *p, struct pool_thread *t, uint64_t object, uint64_t index,
+			  uint64_t hash, unsigned int how, struct pool_slot **slot);
+/* Pin whatever is in a slot; false: nothing that can be pinned. */
+bool pool_pin_slot(struct foliage_pool *p, struct pool_slot *s);
+/* Claim a slot for the name; there is one, by the limit on `used`. */
+struct pool_slot *pool_claim(struct foliage_pool *p, uint64_t hash, uint32_t kind);
+/* The folio has left the engine: the frame and the slot are free again. Without frame if data is NULL. */
+void pool_release_slot(struct foliage_pool *p, struct pool_slot *s);
+/* Let go of a pin; the last of a frozen folio takes it out. */
+void pool_drop_pin(struct foliage_pool *p, struct pool_slot *s);
+/* Names that fit at the present level. */
+uint64_t pool_limit(const struct foliage_pool *p);
+
+/* -- pool_frames.c -- */
+int frames_init(struct pool_frames *f, uint64_t bytes, uint64_t max_bytes);
+void frames_fini(struct pool_frames *f);
+int frames_kind(struct pool_frames *f, uint32_t bytes, uint32_t extra);
+void *frames_alloc(struct pool_frames *f, uint32_t kind);
+void frames_free(struct pool_frames *f, uint32_t kind, void *data);
+void *frames_extra(const struct pool_frames *f, uint32_t kind, void *data);
+void frames_set_owner(struct pool_frames *f, uint32_t kind, void *data, folio_id owner);
+/* Bytes of free frames in slabs of other kinds than `kind` (-1: of all). */
+uint64_t frames_slack(struct pool_frames *f, int kind);
+/* Give free slabs back to the system until `target` remain in memory; true: done. */
+bool frames_release(struct pool_frames *f, uint32_t target);
+/* Choose the slab of another kind than `kind` with the most free frames but `skip` others, and let nobody allocate from it.
+ * owners[per_slab] is filled, FOLIO_NONE for free frames. Returns the slab or SLAB_NONE. */
+int frames_drain_begin(struct pool_frames *f, int kind, uint32_t skip, folio_id *owners, uint32_t *nr);
+/* True: the slab became free. */
+bool frames_drain_end(struct pool_frames *f, int slab);
+enum { FRAMES_PER_SLAB_MAX = SLAB_MAX / FOLIAGE_PAGE_MIN };
+
+/* -- pool_shadow.c -- */
+int shadows_init(struct pool_shadows *s, uint64_t entries);
+void shadows_fini(struct pool_shadows *s);
+void shadows_put(struct pool_shadows *s, uint64_t hash, uint64_t shadow);
+uint64_t shadows_take(struct pool_shadows *s, uint64_t hash); /* 0: none */
+
+/* -- pool_room.c -- */
+extern const struct foliage_backend pool_backend;
+/* Reserve a slot and a frame of `kind`: 0 or -ENOBUFS. */
+int pool_make_room(struct foliage_pool *p, struct pool_thread *t, uint32_t kind, unsigned int flags, void **data);
+void pool_give_room(struct foliage_pool *p, uint32_t kind, void *data);
+/* Somebody may go on: a page was let go, or is filled. */
+void pool_wake(struct foliage_pool *p);
+/* Wait until the page is filled, or a moment. */
+void pool_wait_filled(struct foliage_pool *p, uint64_t object, uint64_t index, uint64_t hash);
+uint64_t pool_metadata_bytes(const struct foliage_pool *p, uint32_t level);
+
+/* -- pool_names.c -- */
+/* Take the name away from a folio of which the caller holds a pin, and the pin; true: it still had one. */
+bool pool_doom(struct foliage_pool *p, struct pool_slot *s);
+/* The caller holds the only pin of a frozen folio: out with it. */
+void pool_remove(struct foliage_pool *p, struct pool_slot *s);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Names that go: discard, truncate, rekey. A name is taken away by freezing the folio, whoever may have it pinned; the folio
+ * itself goes when nobody holds it (pool.h). So a page that was truncated under a reader stays intact until the reader lets go.
+ */
+#include "cache/pool.h"
+
+#include <sched.h>
+
+enum { BUSY_TRIES = 64 };
+
+/* Take the folio out of the engine. While another thread's reclaim has it, there is nothing to take. */
+static int leave_engine(struct foliage_pool *p, struct pool_thread *t, struct pool_slot *s)
+{
+	int rc = -EBUSY;
+
+	for (int i = 0; i < BUSY_TRIES && rc == -EBUSY; i++) {
+		if (i)
+			sched_yield();
+		rc = engine_remove_pinned(p->engine, &t->cpu, slot_id(p, s));
+	}
+	return rc;
+}
+
+void pool_remove(struct foliage_pool *p, struct pool_slot *s)
+{
+	struct pool_thread *t = pool_thread(p);
+	int rc = t ? leave_engine(p, t, s) : -EBUSY;
+
+	if (rc == -EBUSY) {
+		/* Nameless, clean and unpinned: it leaves the next time that reclaim meets it. */
+		atomic_fetch_or_explicit(&s->state, SLOT_DOOMED, memory_order_release);
+		folio_change(p->engine, &s->folio, F_DIRTY | F_LOCKED, 0);
+		atomic_fetch_sub(&s->folio.flags, PIN_ONE);
+		return;
+	}
+	atomic_fetch_sub(&s->folio.flags, PIN_ONE);
+	pool_release_slot(p, s);
+	pool_count(t, COUNT_DISCARDED);
+}
+
+bool pool_doom(struct foliage_pool *p, struct pool_slot *s)
+{
+	uint64_t before = folio_change(p->engine, &s->folio, F_DIRTY | F_LOCKED, F_FROZEN);
+
+	atomic_fetch_or_explicit(&s->state, SLOT_DOOMED, memory_order_release);
+	pool_drop_pin(p, s);
+	return !(before & F_FROZEN);
+}
+
+int foliage_pool_discard(struct foliage_pool *p, uint64_t object, uint64_t index)
+{
+	int64_t nr = foliage_pool_truncate(p, object, index, index);
+
+	return nr < 0 ? (int)nr : nr ? 0 : -ENOENT;
+}
+
+/* Doom what is in the slot if its name is in the range. */
+static bool doom_if(struct foliage_pool *p, struct pool_slot *s, uint64_t object, uint64_t first, uint64_t last)
+{
+	if (slot_object(s) != object || slot_index(s) - first > last - first)
+		return false;
+	if (!pool_pin_slot(p, s))
+		return false;
+	if (slot_object(s) != object || slot_index(s) - first > last - first) {
+		pool_drop_pin(p, s);
+		return false;
+	}
+	return pool_doom(p, s);
+}
+
+int64_t foliage_pool_truncate(struct foliage_pool *p, uint64_t object, uint64_t first, uint64_t last)
+{
+	uint64_t slots;
+	int64_t nr = 0;
+
+	if (!pool_alive(p))
+		return -ECHILD;
+	if (!pool_thread(p))
+		return -ENOMEM;
+	if (last < first)
+		return 0;
+	slots = pool_slots(p, atomic_load_explicit(&p->level, memory_order_acquire));
+	if (last - first < slots / 16) {
+		for (uint64_t i = first;; i++) {
+			struct pool_slot *s;
+
+			if (pool_find(p, NULL, object, i, pool_hash(object, i), FIND_FILLING, &s) == POOL_FOUND)
+				nr += pool_doom(p, s);
+			if (i == last)
+				break;
+		}
+	} else {
+		for (uint64_t i = 0; i < slots; i++)
+			nr += doom_if(p, pool_slot(p, i), object, first, last);
+	}
+	return nr;
+}
+
+/* ---- rekey ---- */
+
+/* Make the only pin exclusive. */
+static bool freeze(struct pool_slot *s)
+{
+	uint64_t word = folio_flags(&s->folio);
+
+	do {
+		if ((word & (F_PRESENT | F_FROZEN | F_PINS_MASK)) != (F_PRESENT | PIN_ONE))
+			return false;
+	} while (!folio_cas_if(&s->folio, &word, word | F_FROZEN, false));
+	return true;
+}
+
+/* The frozen, singly pinned `from` goes over to `to`, which has a pin already, with everything that the engine knows of it. When
+ * reclaim holds on to it, it starts anew. */
+static void move_folio(struct foliage_pool *p, struct pool_thread *t, struct pool_slot *from, struct pool_slot *to)
+{
+	uint64_t flags = folio_flags(&from->folio);
+	uint32_t order = (uint32_t)((flags & F_ORDER_MASK) >> F_ORDER_SHIFT), add = 0;
+	int rc = -EBUSY;
+
+	for (int i = 0; i < BUSY_TRIES && rc == -EBUSY; i++) {
+		rc = foliage_folio_migrate(p->engine, &t->cpu, slot_id(p, from), slot_id(p, to));
+		if (rc == -EBUSY && i)
+			sched_yield();
+		if (rc == -EBUSY)
+			engine_drain_all(p->engine);
+	}
+	from->data = NULL; /* the frame is the other's */
+	if (!rc) {
+		folio_change(p->engine, &to->folio, F_FROZEN, 0);
+		atomic_fetch_sub(&from->folio.flags, PIN_ONE);
+		pool_release_slot(p, from);
+		return;
+	}
+	if (flags & F_DIRTY)
+		add |= FOLIAGE_FOLIO_DIRTY;
+	if (flags & F_LOCKED)
+		add |= FOLIAGE_FOLIO_LOCKED;
+	pool_remove(p, from);
+	foliage_folio_add(p->engine, &t->cpu, slot_id(p, to), 0, 0, 0, order, add, 0);
+}
+
+/* Under the shard lock of the new name. */
+static int rekey_locked(struct foliage_pool *p, struct pool_thread *t, struct pool_slot *from, uint64_t hash,
+			uint64_t object, uint64_t index, struct pool_slot **out)
+{
+	uint32_t kind = slot_kind(from);
+	struct pool_slot *to = NULL;
+	enum pool_found found = pool_find(p, t, object, index, hash, 0, &to);
+
+	if (found == POOL_FILLING || found == POOL_TOO_MANY_PINS)
+		return -EBUSY;
+	if (found == POOL_FOUND) {
+		if (!freeze(to)) {
+			pool_drop_pin(p, to);
+			return -EBUSY;
+		}
+		pool_doom(p, to);
+	}
+	/* From here on nothing fails: a name that was frozen and came back might exist twice. */
+	if (!freeze(from))
+		return -EBUSY;
+	atomic_fetch_add(&p->used, 1);
+	to = pool_claim(p, hash, kind);
+	to->data = from->data;
+	to->folio.handle = from->folio.handle;
+	__atomic_store_n(&to->object, object, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->index, index, __ATOMIC_RELAXED);
+	atomic_fetch_add(&to->folio.flags, PIN_ONE);
+	frames_set_owner(&p->frames, kind, to->data, slot_id(p, to));
+	move_folio(p, t, from, to);
+	*out = to;
+	return 0;
+}
+
+int foliage_pool_rekey(struct foliage_pool *p, struct foliage_page **page, uint64_t object, uint64_t index)
+{
+	struct pool_slot *from = page_slot(*page), *to;
+	uint64_t hash = pool_hash(object, index);
+	struct pool_thread *t;
+	int rc;
+
+	if (!pool_alive(p))
+		return -ECHILD;
+	t = pool_thread(p);
+	if (!t)
+		return -ENOMEM;
+	if (from->object == object && from->index == index)
+		return 0;
+	if ((folio_flags(&from->folio) & (F_FROZEN | F_PINS_MASK)) != PIN_ONE)
+		return -EBUSY;
+	pthread_mutex_lock(pool_shard(p, hash));
+	rc = rekey_locked(p, t, from, hash, object, index, &to);
+	pthread_mutex_unlock(pool_shard(p, hash));
+	if (rc)
+		return rc;
+	pool_count(t, COUNT_REKEYED);
+	*page = slot_page(to);
+	return 0;
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Making room, in the thread that needs it. In this order:
+ *
+ *   a free frame of the kind, or a slab that has no kind;
+ *   once other kinds have a slab's worth of free frames: empty one of their slabs and take it over;
+ *   the engine reclaims about 32 pages, the coldest of all kinds.
+ *
+ * So kinds share the budget by the heat of their pages, not by quota. When reclaim finds nothing although nobody else is at it,
+ * everything is pinned or dirty: the pool is `starved`. Until somebody lets go of a page, each fetch that needs room says so at
+ * once, or waits, and does not scan again.
+ */
+#include "cache/pool.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { SESSIONS = 8, DRAIN_CANDIDATES = 8, WAIT_SLICE_MS = 20 };
+
+/* ---- what the engine asks ---- */
+
+static void room_evict(void *ctx, foliage_folio id, uint64_t shadow)
+{
+	struct foliage_pool *p = ctx;
+	struct pool_slot *s = pool_slot(p, (uint64_t)id);
+	struct pool_thread *t = pool_thread(p);
+
+	if (!(atomic_load_explicit(&s->state, memory_order_acquire) & SLOT_DOOMED))
+		shadows_put(&p->shadows, pool_hash(slot_object(s), slot_index(s)), shadow);
+	pool_release_slot(p, s);
+	if (t)
+		pool_count(t, COUNT_EVICTED);
+}
+
+static uint64_t room_now_ms(void *ctx)
+{
+	struct timespec now;
+
+	(void)ctx;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void room_wake_flusher(void *ctx)
+{
+	struct foliage_pool *p = ctx;
+
+	if (p->dirty)
+		p->dirty(p->ctx);
+}
+
+const struct foliage_backend pool_backend = {
+	.evict = room_evict,
+	.now_ms = room_now_ms,
+	.wake_flusher = room_wake_flusher,
+};
+
+static int64_t reclaim(struct foliage_pool *p, struct pool_thread *t)
+{
+	int64_t freed = 0;
+
+	atomic_fetch_add(&p->reclaimers, 1);
+	/* A session may only have aged; a pool of clean pages yields in the end. */
+	for (int i = 0; i < SESSIONS && freed <= 0; i++)
+		freed = foliage_reclaim(p->engine, &t->cpu, &p->request);
+	if (freed <= 0) {
+		/* What there is may wait in the batches of threads that do nothing. */
+		engine_drain_all(p->engine);
+		freed = foliage_reclaim(p->engine, &t->cpu, &p->request);
+	}
+	atomic_fetch_sub(&p->reclaimers, 1);
+	return freed;
+}
+
+/* ---- slabs ---- */
+
+static bool can_leave(const struct foliage_pool *p, folio_id id)
+{
+	return !(folio_flags(&pool_slot(p, (uint64_t)id)->folio) & (F_PINS_MASK | F_DIRTY | F_LOCKED));
+}
+
+/* Evict what is in one slab of another kind than `kind`; true: it is free. The resize lock is held. */
+static bool empty_slab(struct foliage_pool *p, struct pool_thread *t, int kind)
+{
+	folio_id *owners = malloc(FRAMES_PER_SLAB_MAX * sizeof(*owners));
+	bool empty = false;
+
+	if (!owners)
+		return false;
+	engine_drain_all(p->engine);
+	for (uint32_t skip = 0; skip < DRAIN_CANDIDATES && !empty; skip++) {
+		uint32_t nr = 0, i;
+		int slab = frames_drain_begin(&p->frames, kind, skip, owners, &nr);
+
+		if (slab == SLAB_NONE)
+			break;
+		for (i = 0; i < nr; i++)
+			if (owners[i] >= 0 && !can_leave(p, owners[i]))
+				break;
+		if (i == nr)
+			for (i = 0; i < nr; i++)
+				if (owners[i] >= 0)
+					foliage_folio_pageout(p->engine, &t->cpu, owners[i]);
+		empty = frames_drain_end(&p->frames, slab);
+	}
+	free(owners);
+	if (empty)
+		pool_count(t, COUNT_SLAB_MOVES);
+	return empty;
+}
+
+static bool take_over(struct foliage_pool *p, struct pool_thread *t, int kind)
+{
+	bool done = false;
+
+	if (!pthread_mutex_trylock(&p->resize_lock)) {
+		done = empty_slab(p, t, kind);
+		pthread_mutex_unlock(&p->resize_lock);
+	}
+	return done;
+}
+
+/* Until at most `target` slabs are in memory. The resize lock is held. */
+static bool trim(struct foliage_pool *p, struct pool_thread *t, uint32_t target)
+{
+	uint64_t slab = UINT64_C(1) << p->frames.slab_shift;
+	uint64_t rounds = 1000 + 2 * atomic_load(&p->used);
+
+	while (!frames_release(&p->frames, target)) {
+		if (!rounds--)
+			return false;
+		if (frames_slack(&p->frames, -1) >= slab && empty_slab(p, t, -1))
+			continue;
+		if (reclaim(p, t) <= 0 && !empty_slab(p, t, -1))
+			return frames_release(&p->frames, target);
+	}
+	return true;
+}
+
+/* ---- the table of names ---- */
+
+uint64_t pool_metadata_bytes(const struct foliage_pool *p, uint32_t level)
+{
+	return p->fixed_bytes + p->shadows.bytes + pool_slots(p, level) * sizeof(struct pool_slot);
+}
+
+/* Slabs that the budget leaves at a level; 0: too few to work with. */
+static uint32_t slabs_at(const struct foliage_pool *p, uint64_t budget, uint32_t level)
+{
+	uint64_t tables = pool_metadata_bytes(p, level), slabs;
+
+	if (budget <= tables)
+		return 0;
+	slabs = (budget - tables) >> p->frames.slab_shift;
+	return slabs < 2 ? 0 : (uint32_t)MIN(slabs, (uint64_t)p->frames.nr_slabs);
+}
+
+/* Double the table, if the frames can do with so much less. */
+static bool grow_table(struct foliage_pool *p, struct pool_thread *t)
+{
+	uint32_t level, slabs, before;
+	bool done = false;
+
+	if (pthread_mutex_trylock(&p->resize_lock))
+		return false;
+	level = atomic_load(&p->level);
+	if (level < POOL_LEVELS && pool_limit(p) < p->max_pages) {
+		slabs = slabs_at(p, p->budget, level + 1);
+		before = atomic_load(&p->frames.limit);
+		if (slabs) {
+			atomic_store(&p->frames.limit, MIN(slabs, before));
+			done = trim(p, t, slabs);
+			if (done)
+				atomic_store_explicit(&p->level, level + 1, memory_order_release);
+			else
+				atomic_store(&p->frames.limit, before);
+		}
+	}
+	pthread_mutex_unlock(&p->resize_lock);
+	return done;
+}
+
+/* ---- waiting ---- */
+
+void pool_wake(struct foliage_pool *p)
+{
+	if (atomic_load_explicit(&p->starved, memory_order_seq_cst))
+		atomic_store_explicit(&p->starved, 0, memory_order_seq_cst);
+	if (!atomic_load_explicit(&p->waiting, memory_order_seq_cst))
+		return;
+	pthread_mutex_lock(&p->room_lock);
+	pthread_cond_broadcast(&p->room_cond);
+	pthread_mutex_unlock(&p->room_lock);
+}
+
+static struct timespec after_ms(uint64_t ms)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_sec += (time_t)(ms / 1000);
+	t.tv_nsec += (long)(ms % 1000) * 1000000;
+	if (t.tv_nsec >= 1000000000) {
+		t.tv_nsec -= 1000000000;
+		t.tv_sec++;
+	}
+	return t;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Until woken, for a slice at most: a wake-up that is missed costs no more than that. The room lock is held. */
+static void wait_a_slice(struct foliage_pool *p, uint64_t ms)
+{
+	struct timespec until = after_ms(ms);
+
+	pthread_cond_timedwait(&p->room_cond, &p->room_lock, &until);
+}
+
+void pool_wait_filled(struct foliage_pool *p, uint64_t object, uint64_t index, uint64_t hash)
+{
+	struct pool_slot *s = NULL;
+
+	pthread_mutex_lock(&p->room_lock);
+	atomic_fetch_add(&p->waiting, 1);
+	if (pool_find(p, NULL, object, index, hash, 0, &s) == POOL_FILLING)
+		wait_a_slice(p, WAIT_SLICE_MS);
+	atomic_fetch_sub(&p->waiting, 1);
+	pthread_mutex_unlock(&p->room_lock);
+	if (s)
+		pool_drop_pin(p, s);
+}
+
+/* Wait for somebody to let go of a page; false: the time is over. */
+static bool wait_for_room(struct foliage_pool *p, struct pool_thread *t, uint64_t *deadline)
+{
+	uint64_t now = now_ms();
+
+	if (!*deadline) {
+		*deadline = now + p->wait_ms;
+		pool_count(t, COUNT_WAITS);
+	}
+	if (now >= *deadline)
+		return false;
+	pthread_mutex_lock(&p->room_lock);
+	atomic_fetch_add(&p->waiting, 1);
+	if (atomic_load(&p->starved))
+		wait_a_slice(p, MIN(*deadline - now, (uint64_t)WAIT_SLICE_MS));
+	atomic_fetch_sub(&p->waiting, 1);
+	pthread_mutex_unlock(&p->room_lock);
+	return true;
+}
+
+/* ---- room for one page ---- */
+
+enum lack { LACK_NOTHING, LACK_SLOT, LACK_FRAME };
+
+static enum lack reserve(struct foliage_pool *p, uint32_t kind, void **data)
+{
+	if (atomic_fetch_add_explicit(&p->used, 1, memory_order_relaxed) >= pool_limit(p)) {
+		atomic_fetch_sub_explicit(&p->used, 1, memory_order_relaxed);
+		return LACK_SLOT;
+	}
+	*data = frames_alloc(&p->frames, kind);
+	if (*data)
+		return LACK_NOTHING;
+	atomic_fetch_sub_explicit(&p->used, 1, memory_order_relaxed);
+	return LACK_FRAME;
+}
+
+void pool_give_room(struct foliage_pool *p, uint32_t kind, void *data)
+{
+	frames_free(&p->frames, kind, data);
+	atomic_fetch_sub_explicit(&p->used, 1, memory_order_relaxed);
+	pool_wake(p);
+}
+
+/* One attempt to change something; false: there is nothing to be had. */
+static bool make_progress(struct foliage_pool *p, struct pool_thread *t, enum lack lack, int kind)
+{
+	uint64_t slab = UINT64_C(1) << p->frames.slab_shift;
+
+	if (lack == LACK_SLOT && grow_table(p, t))
+		return true;
+	if (lack == LACK_FRAME && frames_slack(&p->frames, kind) >= slab && take_over(p, t, kind))
+		return true;
+	if (reclaim(p, t) > 0)
+		return true;
+	return lack == LACK_FRAME && take_over(p, t, kind);
+}
+
+int pool_make_room(struct foliage_pool *p, struct pool_thread *t, uint32_t kind, unsigned int flags, void **data)
+{
+	uint64_t deadline = 0;
+
+	for (int idle = 0;;) {
+		enum lack lack = reserve(p, kind, data);
+
+		if (lack == LACK_NOTHING)
+			return 0;
+		if (!atomic_load(&p->starved)) {
+			if (make_progress(p, t, lack, (int)kind)) {
+				idle = 0;
+				continue;
+			}
+			/* Others may have everything in their hands for the moment. */
+			if (atomic_load(&p->reclaimers) && ++idle < 64) {
+				sched_yield();
+				continue;
+			}
+			/* Said first, tried once more: whoever lets go of a page either is seen or sees it. */
+			atomic_store(&p->starved, 1);
+			if (make_progress(p, t, lack, (int)kind)) {
+				atomic_store(&p->starved, 0);
+				continue;
+			}
+		}
+		if (flags & FOLIAGE_FETCH_WAIT && wait_for_room(p, t, &deadline)) {
+			/* Woken or not: try in earnest. */
+			atomic_store(&p->starved, 0);
+			idle = 0;
+			continue;
+		}
+		pool_count(t, COUNT_NO_ROOM);
+		return -ENOBUFS;
+	}
+}
+
+/* ---- from outside ---- */
+
+int64_t foliage_pool_shrink(struct foliage_pool *p, uint64_t bytes)
+{
+	uint64_t slab = UINT64_C(1) << p->frames.slab_shift;
+	uint32_t before, want = (uint32_t)MIN((bytes + slab - 1) >> p->frames.slab_shift, (uint64_t)UINT32_MAX), after;
+	struct pool_thread *t;
+
+	if (!pool_alive(p))
+		return -ECHILD;
+	t = pool_thread(p);
+	if (!t)
+		return -ENOMEM;
+	pthread_mutex_lock(&p->resize_lock);
+	before = atomic_load(&p->frames.backed);
+	trim(p, t, before > want ? before - want : 0);
+	after = atomic_load(&p->frames.backed);
+	pthread_mutex_unlock(&p->resize_lock);
+	return before > after ? (int64_t)(before - after) << p->frames.slab_shift : 0;
+}
+
+int foliage_pool_resize(struct foliage_pool *p, uint64_t bytes)
+{
+	struct pool_thread *t;
+	uint32_t slabs;
+	int rc = 0;
+
+	if (!pool_alive(p))
+		return -ECHILD;
+	t = pool_thread(p);
+	if (!t)
+		return -ENOMEM;
+	pthread_mutex_lock(&p->resize_lock);
+	slabs = slabs_at(p, bytes, atomic_load(&p->level));
+	if (!slabs || bytes > p->max_bytes) {
+		rc = -EINVAL;
+	} else {
+		p->budget = bytes;
+		atomic_store(&p->frames.limit, slabs);
+		if (!trim(p, t, slabs))
+			rc = -EBUSY;
+	}
+	pthread_mutex_unlock(&p->resize_lock);
+	pool_wake(p);
+	return rc;
+}
