@@ -44,8 +44,8 @@ enum arrival { ARRIVAL_NONE, ARRIVAL_NEW, ARRIVAL_REFAULT, ARRIVAL_SHADOW };
 
 /* ---- accesses ---- */
 
-static inline __attribute__((always_inline)) void fgw_mark(struct foliage_engine *e, struct foliage_cpu *cpu,
-							   folio_id id, uint64_t flags)
+static inline __attribute__((always_inline)) void
+fgw_mark(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id, uint64_t flags)
 {
 	(void)cpu;
 	fgw_count(e, folio_lruvec(e, folio_at(e, id)), id, flags, 1, FOLIAGE_WHY_COUNT);
@@ -56,7 +56,20 @@ static void fgw_mark_accessed(struct foliage_engine *e, struct foliage_cpu *cpu,
 	fgw_mark(e, cpu, id, folio_flags(folio_at(e, id)));
 }
 
-static size_t fgw_mark_run(struct foliage_engine *e, struct foliage_cpu *cpu, const uint32_t *ids, size_t n)
+static bool fgw_pin_accessed(struct foliage_engine *e, folio_id id, uint64_t *word, uint64_t pin)
+{
+	struct folio *f = folio_at(e, id);
+	uint64_t old = *word, new = fgw_next(e, folio_lruvec(e, f), old, 1);
+
+	if (!folio_cas(e, f, word, new + pin))
+		return false;
+	if (new != old)
+		folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_COUNT, -1, -1, old, new);
+	return true;
+}
+
+static size_t fgw_mark_run(struct foliage_engine *e, struct foliage_cpu *cpu, const uint32_t *ids,
+			   size_t n)
 {
 	return gen_mark_run(e, cpu, ids, n, fgw_mark);
 }
@@ -70,7 +83,8 @@ static void fgw_walk_young(struct foliage_engine *e, struct lruvec *lv, folio_id
 	fgw_count(e, lv, id, flags, exec ? k->exec_refs : k->young_refs, FOLIAGE_WHY_YOUNG);
 }
 
-static void fgw_neighbour_young(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id, bool exec)
+static void fgw_neighbour_young(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id,
+				bool exec)
 {
 	(void)cpu;
 	fgw_walk_young(e, folio_lruvec(e, folio_at(e, id)), id, exec);
@@ -103,7 +117,8 @@ static uint64_t fgw_shadow(struct foliage_engine *e, struct lruvec *target, foli
 	return shadow_pack(e->memcgs[lv->memcg].id, lv->node, time & SHADOW_TIME_MASK, false);
 }
 
-static bool shadow_valid(const struct foliage_engine *e, struct lruvec *lv, unsigned int type, uint64_t time)
+static bool shadow_valid(const struct foliage_engine *e, struct lruvec *lv, unsigned int type,
+			 uint64_t time)
 {
 	const struct fgw_knobs *k = fgw_knobs(e);
 	uint64_t since = (fgw_clock(lv, type) - (time >> CLOCK_SHIFT)) & ((1u << CLOCK_BITS) - 1);
@@ -115,24 +130,28 @@ static bool shadow_valid(const struct foliage_engine *e, struct lruvec *lv, unsi
 /* What the first list needs of a shadow's time. */
 static uint32_t pack_link(uint64_t time)
 {
-	return (uint32_t)(time >> STAMP_SHIFT) << OWN_BITS | (uint32_t)(time & ((1u << OWN_BITS) - 1));
+	return (uint32_t)(time >> STAMP_SHIFT) << OWN_BITS |
+	       (uint32_t)(time & ((1u << OWN_BITS) - 1));
 }
 
-static void fgw_refault(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv, folio_id id,
-			uint64_t shadow)
+static void fgw_refault(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv,
+			folio_id id, uint64_t shadow)
 {
 	struct folio *f = folio_at(e, id);
 	uint64_t flags = folio_flags(f), time = shadow_time(shadow);
 	unsigned int type = flags_type(flags);
-	bool mine = shadow_lruvec(e, shadow) == lv, recent = mine && shadow_valid(e, lv, type, time);
+	bool mine = shadow_lruvec(e, shadow) == lv,
+	     recent = mine && shadow_valid(e, lv, type, time);
 
 	(void)cpu;
 	if (mine) {
-		stat_add(e, lv, type == TYPE_ANON ? STAT_REFAULT_ANON : STAT_REFAULT_FILE, flags_nr(flags));
+		stat_add(e, lv, type == TYPE_ANON ? STAT_REFAULT_ANON : STAT_REFAULT_FILE,
+			 flags_nr(flags));
 		if (!recent)
 			stat_add(e, lv, STAT_REFAULT_STALE, flags_nr(flags));
 	}
-	folio_event(e, id, FOLIAGE_EV_REFAULT, recent ? FOLIAGE_WHY_RECENT : FOLIAGE_WHY_STALE, -1, -1, 0, 0);
+	folio_event(e, id, FOLIAGE_EV_REFAULT, recent ? FOLIAGE_WHY_RECENT : FOLIAGE_WHY_STALE, -1,
+		    -1, 0, 0);
 	if (!recent)
 		return;
 	counter_add(e, &lv->fgw->type[type].refaulted, flags_nr(flags));
@@ -155,6 +174,20 @@ static void fgw_queue(struct foliage_engine *e, struct foliage_cpu *cpu, folio_i
 	folio_change(e, f, F_GEN_MASK, set);
 }
 
+/* Is M's tail what the first fill left there, never used? */
+static bool unused_fill(struct foliage_engine *e, struct lruvec *lv, unsigned int type)
+{
+	const struct fgw_type *t = &lv->fgw->type[type];
+	uint64_t clock = fgw_clock(lv, type), flags;
+	int budget = (int)fgw_knobs(e)->gate_scan;
+	folio_id tail = fgw_main_tail(e, lv, type, &budget);
+
+	if (tail == FOLIO_NONE || clock - t->fill_seq > F_GEN_MASK)
+		return false;
+	flags = folio_flags(folio_at(e, tail));
+	return !flags_fg_refs(flags) && fgw_age(clock, flags) >= clock - t->fill_seq;
+}
+
 /* Rule 3: had its list been a little longer, the page would have been there. */
 static void adapt(struct foliage_engine *e, struct lruvec *lv, unsigned int type, uint32_t link)
 {
@@ -163,13 +196,16 @@ static void adapt(struct foliage_engine *e, struct lruvec *lv, unsigned int type
 	uint64_t room = fgw_room(e, lv, type), own = link & ((1u << OWN_BITS) - 1), now;
 	unsigned int shift = own_shift(room);
 	bool main = link >> (OWN_BITS + MAIN_SHIFT - STAMP_SHIFT) & 1;
-	double distance;
+	double distance, step = k->step;
 
 	now = (uint64_t)counter_read(&t->evicted[main]) >> shift;
 	/* Half a unit is what both ends were rounded down by. */
 	distance = (double)((now - own) & ((1u << OWN_BITS) - 1)) + 0.5;
-	if (distance * (double)(UINT64_C(1) << shift) < k->near * (double)room)
-		fgw_move_target(e, lv, type, main ? -k->step : k->step);
+	if (distance * (double)(UINT64_C(1) << shift) >= k->near * (double)room)
+		return;
+	if (k->fill_factor > 1 && unused_fill(e, lv, type))
+		step *= k->fill_factor;
+	fgw_move_target(e, lv, type, main ? -step : step);
 }
 
 /* Rule 4: was it last used more recently than M's tail, give or take the factor? */
@@ -185,7 +221,8 @@ static bool gate(struct foliage_engine *e, struct lruvec *lv, unsigned int type,
 	tail = fgw_main_tail(e, lv, type, &budget);
 	if (tail == FOLIO_NONE)
 		return true;
-	reach = MAX(fgw_age(clock, folio_flags(folio_at(e, tail))), clock - lv->fgw->type[type].oldest);
+	reach = MAX(fgw_age(clock, folio_flags(folio_at(e, tail))),
+		    clock - lv->fgw->type[type].oldest);
 	return (double)fgw_age(clock, link >> OWN_BITS) <= k->gate * (double)reach;
 }
 
@@ -201,15 +238,16 @@ static bool first_fill(struct foliage_engine *e, struct lruvec *lv, unsigned int
 	return resident + fgw_target(e, lv, type) <= fgw_room(e, lv, type);
 }
 
-static bool goes_to_main(struct foliage_engine *e, struct lruvec *lv, unsigned int type, uint64_t flags,
-			 enum arrival arrival, uint32_t link)
+static bool goes_to_main(struct foliage_engine *e, struct lruvec *lv, unsigned int type,
+			 uint64_t flags, enum arrival arrival, uint32_t link)
 {
 	bool main = flags & F_ACTIVE;
 
 	if (arrival == ARRIVAL_REFAULT) {
 		adapt(e, lv, type, link);
 		if (gate(e, lv, type, link)) {
-			stat_add(e, lv, STAT_ACTIVATE_ANON + (int)type, flags_nr(flags));
+			stat_add(e, lv, type == TYPE_ANON ? STAT_ACTIVATE_ANON : STAT_ACTIVATE_FILE,
+				 flags_nr(flags));
 			main = true;
 		}
 	} else if (arrival == ARRIVAL_NEW) {
@@ -297,7 +335,8 @@ static void fgw_fini(struct foliage_engine *e, struct lruvec *lv)
 	lv->fgw = NULL;
 }
 
-static void splice(struct foliage_engine *e, struct lruvec *child, int from, struct lruvec *parent, int to)
+static void splice(struct foliage_engine *e, struct lruvec *child, int from, struct lruvec *parent,
+		   int to)
 {
 	list_splice_tail(e, list_head(child->index, from), list_head(parent->index, to));
 }
@@ -312,13 +351,15 @@ static void fgw_reparent(struct foliage_engine *e, struct lruvec *child, struct 
 
 		splice(e, child, fgw_list_p(type), parent, fgw_list_p(type));
 		for (uint64_t seq = clock;; seq--) {
-			splice(e, child, fgw_list_m(type, seq), parent, fgw_list_m(type, at - MIN(clock - seq, window)));
+			splice(e, child, fgw_list_m(type, seq), parent,
+			       fgw_list_m(type, at - MIN(clock - seq, window)));
 			if (seq == child->fgw->type[type].oldest)
 				break;
 		}
 		child->fgw->type[type].oldest = clock;
 		for (int main = 0; main < 2; main++) {
-			counter_add(e, fgw_size(parent, type, main), counter_read(fgw_size(child, type, main)));
+			counter_add(e, fgw_size(parent, type, main),
+				    counter_read(fgw_size(child, type, main)));
 			atomic_store(fgw_size(child, type, main), 0);
 		}
 	}
@@ -329,7 +370,8 @@ static folio_id hottest(const struct foliage_engine *e, struct lruvec *lv, bool 
 	*active = true;
 	for (uint64_t age = 0; age < FGW_GENS; age++)
 		for (unsigned int type = 0; type < NR_TYPES; type++) {
-			folio_id head = list_head(lv->index, fgw_list_m(type, fgw_clock(lv, type) - age));
+			folio_id head =
+				list_head(lv->index, fgw_list_m(type, fgw_clock(lv, type) - age));
 
 			if (!list_empty(e, head))
 				return list_first(e, head);
@@ -366,6 +408,7 @@ static uint64_t fgw_active(struct foliage_engine *e, struct lruvec *lv, unsigned
 static const struct foliage_engine_policy fgw_ops = {
 	.mark_accessed = fgw_mark_accessed,
 	.mark_run = fgw_mark_run,
+	.pin_accessed = fgw_pin_accessed,
 	.neighbour_young = fgw_neighbour_young,
 	.walk_young = fgw_walk_young,
 	.refault = fgw_refault,
@@ -391,12 +434,21 @@ static const struct foliage_engine_policy fgw_ops = {
 
 static const char *const chance_names[] = {"halve", "clear", "decrement", "none", NULL};
 
-#define UINT_KNOB(field, def, min, max, text) \
-	{#field, text, FOLIAGE_KNOB_UINT, offsetof(struct fgw_knobs, field), def, min, max, NULL}
-#define REAL_KNOB(field, def, min, max, text) \
-	{#field, text, FOLIAGE_KNOB_DOUBLE, offsetof(struct fgw_knobs, field), def, min, max, NULL}
-#define BOOL_KNOB(field, def, text) \
-	{#field, text, FOLIAGE_KNOB_BOOL, offsetof(struct fgw_knobs, field), def, 0, 1, NULL}
+#define UINT_KNOB(field, def, min, max, text)                                                      \
+	{                                                                                          \
+#field, text, FOLIAGE_KNOB_UINT, offsetof(struct fgw_knobs, field), def, min, max, \
+			NULL                                                                       \
+	}
+#define REAL_KNOB(field, def, min, max, text)                                                      \
+	{                                                                                          \
+#field, text, FOLIAGE_KNOB_DOUBLE, offsetof(struct fgw_knobs, field), def, min,    \
+			max, NULL                                                                  \
+	}
+#define BOOL_KNOB(field, def, text)                                                                \
+	{                                                                                          \
+#field, text, FOLIAGE_KNOB_BOOL, offsetof(struct fgw_knobs, field), def, 0, 1,     \
+			NULL                                                                       \
+	}
 
 static const struct foliage_knob knobs[] = {
 	UINT_KNOB(gens, 32, 3, FGW_GENS, "generation lists of M"),
@@ -404,22 +456,33 @@ static const struct foliage_knob knobs[] = {
 	UINT_KNOB(tick_min, 4, 1, 4096, "pages that a tick lasts at least, in small rooms"),
 	BOOL_KNOB(once, 1, "count at most one access a tick (rule 1)"),
 	UINT_KNOB(refs_max, 7, 1, 15, "refs stop counting here (rule 1)"),
-	{"chance", "what another round in M costs a page: refs halved, cleared, one less; none: no rounds (rule 6)",
-	 FOLIAGE_KNOB_ENUM, offsetof(struct fgw_knobs, chance), FGW_CHANCE_HALVE, 0, 3, chance_names},
+	{"chance",
+	 "what another round in M costs a page: refs halved, cleared, one less; none: no rounds "
+	 "(rule 6)",
+	 FOLIAGE_KNOB_ENUM, offsetof(struct fgw_knobs, chance), FGW_CHANCE_HALVE, 0, 3,
+	 chance_names},
 	REAL_KNOB(target, 0.07, 0, 1, "P's target at the start, in parts of the room"),
 	REAL_KNOB(target_min, 0.01, 0, 1, "P's smallest target"),
 	REAL_KNOB(target_max, 0.9, 0, 1, "P's largest target"),
-	REAL_KNOB(step, 2, 0, 4096, "pages by which a near refault moves P's target; 0: no adaptation (rule 3)"),
-	REAL_KNOB(near, 0.09, 0, 1, "how near, in parts of the room evicted from the page's list since (rule 3)"),
-	REAL_KNOB(fill_factor, 1, 1, 64, "the step's multiple while M's tail is a page of the first fill never used"),
+	REAL_KNOB(step, 2, 0, 4096,
+		  "pages by which a near refault moves P's target; 0: no adaptation (rule 3)"),
+	REAL_KNOB(near, 0.09, 0, 1,
+		  "how near, in parts of the room evicted from the page's list since (rule 3)"),
+	REAL_KNOB(fill_factor, 3, 1, 64,
+		  "the step's multiple while M's tail is a page of the first fill never used"),
 	REAL_KNOB(history, 1.5, 0, 6, "turnovers of the room for which a shadow is valid"),
-	REAL_KNOB(gate, 1, 0, 100, "a refault enters M if its distance is at most so many ages of M's tail; 0: always"),
-	REAL_KNOB(stale, 0, 0, 7, "turnovers without use after which M's tail goes before P's; 0: never"),
-	UINT_KNOB(gate_scan, FGW_EXAMINE_MAX, 0, 4096, "lazy moves that one look for M's tail may make"),
+	REAL_KNOB(gate, 1, 0, 100,
+		  "a refault enters M if its distance is at most so many ages of M's tail; 0: "
+		  "always"),
+	REAL_KNOB(stale, 0, 0, 7,
+		  "turnovers without use after which M's tail goes before P's; 0: never"),
+	UINT_KNOB(gate_scan, FGW_EXAMINE_MAX, 0, 4096,
+		  "lazy moves that one look for M's tail may make"),
 	BOOL_KNOB(first_fill, 1, "the first pages fill M (rule 2)"),
 	UINT_KNOB(walk_every, 8, 0, 1024, "ticks between two page-table walks; 0: none"),
 	UINT_KNOB(young_refs, 1, 1, 7, "accesses that a young bit stands for"),
-	UINT_KNOB(exec_refs, 2, 1, 7, "accesses that a young bit of an executable mapping stands for"),
+	UINT_KNOB(exec_refs, 2, 1, 7,
+		  "accesses that a young bit of an executable mapping stands for"),
 	BOOL_KNOB(born, 1, "the access that a page was brought in for does not count (rule 2)"),
 	BOOL_KNOB(memcg_abort, 1, "memcg-limit reclaim stops once its target is met"),
 	{0},
@@ -428,7 +491,8 @@ static const struct foliage_knob knobs[] = {
 const struct foliage_policy foliage_policy_fgw = {
 	.abi = FOLIAGE_POLICY_ABI,
 	.name = "fgw",
-	.summary = "FG-W, frequency-guided working set: probation, 32 generations, reuse distances (docs/fg-w.md)",
+	.summary = "FG-W, frequency-guided working set: probation, 32 generations, reuse distances "
+		   "(docs/fg-w.md)",
 	.knobs = knobs,
 	.knobs_size = sizeof(struct fgw_knobs),
 	.engine = &fgw_ops,

@@ -24,43 +24,44 @@
 #include "mm/reclaim.h"
 
 enum {
-	FGW_GENS = 32,	      /* lists of M */
-	FGW_EXAMINE_MAX = 64, /* folios looked at in one lock section */
+	FGW_GENS = 32,         /* lists of M */
+	FGW_EXAMINE_MAX = 64,  /* folios looked at in one lock section */
 	FGW_AVERAGE_TICKS = 8, /* between two halvings of what the choice of a type remembers */
 };
 
 enum fgw_chance { FGW_CHANCE_HALVE, FGW_CHANCE_CLEAR, FGW_CHANCE_DECREMENT, FGW_CHANCE_NONE };
 
 struct fgw_knobs {
-	uint32_t gens;	 /* lists of M in use */
-	uint32_t ticks;	 /* ticks of the clock while the room turns over once */
+	uint32_t gens;     /* lists of M in use */
+	uint32_t ticks;    /* ticks of the clock while the room turns over once */
 	uint32_t tick_min; /* pages that a tick lasts at least */
-	uint32_t once;	 /* count at most one access a tick */
+	uint32_t once;     /* count at most one access a tick */
 	uint32_t refs_max;
-	uint32_t chance; /* enum fgw_chance: what another round in M costs */
+	uint32_t chance;                       /* enum fgw_chance: what another round in M costs */
 	double target, target_min, target_max; /* of P, in parts of the room */
-	double step;	 /* pages by which a near refault moves P's target */
-	double near;	 /* how near that is, in parts of the room */
+	double step;                           /* pages by which a near refault moves P's target */
+	double near;                           /* how near that is, in parts of the room */
 	double fill_factor; /* the step's multiple while M's tail is a page of the first fill that nobody used */
-	double history;	 /* turnovers of the room for which a shadow is valid */
-	double gate;	 /* a refault enters M if its distance is within gate times the age of M's tail; 0: always */
-	double stale;	 /* turnovers without use after which M's tail goes before P's; 0: never */
-	uint32_t gate_scan; /* lazy moves that one look for M's tail may make */
+	double history; /* turnovers of the room for which a shadow is valid */
+	double gate; /* a refault enters M if its distance is within gate times the age of M's tail; 0: always */
+	double stale; /* turnovers without use after which M's tail goes before P's; 0: never */
+	uint32_t gate_scan;  /* lazy moves that one look for M's tail may make */
 	uint32_t first_fill; /* the first pages fill M */
 	uint32_t walk_every; /* ticks between two page-table walks; 0: no walks */
-	uint32_t young_refs, exec_refs; /* what a young bit counts, and one of an executable mapping */
-	uint32_t born;	 /* the access that a page was brought in for does not count */
+	uint32_t young_refs,
+		exec_refs;    /* what a young bit counts, and one of an executable mapping */
+	uint32_t born;        /* the access that a page was brought in for does not count */
 	uint32_t memcg_abort; /* memcg-limit reclaim stops once its target is met */
 };
 
 /* Of a type: everything under the lruvec's lock, but for the counters. */
 struct fgw_type {
-	uint64_t oldest;  /* min_seq of M; the newest is lruvec.clock[type] */
-	uint64_t tick;	  /* insertions since the last tick, times `ticks` */
-	uint64_t room;	  /* C in pages when reclaim last ran; 0: it never has */
-	uint64_t fill_seq; /* the clock when the first fill ended */
-	double target;	  /* P's wanted size in pages, once there is a room */
-	counter_t evicted[2]; /* pages evicted from P and from M, ever */
+	uint64_t oldest;       /* min_seq of M; the newest is lruvec.clock[type] */
+	uint64_t tick;         /* insertions since the last tick, times `ticks` */
+	_Atomic uint64_t room; /* C in pages when reclaim last ran; 0: it never has */
+	uint64_t fill_seq;     /* the clock when the first fill ended */
+	double target;         /* P's wanted size in pages, once there is a room */
+	counter_t evicted[2];  /* pages evicted from P and from M, ever */
 	/* How dear evictions of the type were, for the choice between anon and file (B.6). */
 	uint64_t avg_refaulted, avg_total;
 	counter_t refaulted, total;
@@ -113,31 +114,35 @@ static inline counter_t *fgw_size(struct lruvec *lv, unsigned int type, bool mai
 	return &lv->clru.size[type * 2 + main];
 }
 
-/* Count an access, whatever its kind, by `refs`; at most once a tick. */
-static inline __attribute__((always_inline)) void fgw_count(struct foliage_engine *e, struct lruvec *lv, folio_id id,
-							    uint64_t old, unsigned int refs, int why)
+/* The flag word after an access that counts as `refs` (rule 1): at most once a tick. */
+static inline __attribute__((always_inline)) uint64_t
+fgw_next(const struct foliage_engine *e, const struct lruvec *lv, uint64_t old, unsigned int refs)
 {
-	const uint64_t unit = UINT64_C(1) << F_REFS_SHIFT;
-	const struct fgw_knobs *k;
-	uint64_t stamp = fgw_clock(lv, flags_type(old)) & F_GEN_MASK, new, sum;
+	const uint64_t unit = UINT64_C(1) << F_REFS_SHIFT, gone = F_UNEVICTABLE | F_MLOCKED;
+	const struct fgw_knobs *k = fgw_knobs(e);
+	uint64_t stamp = fgw_clock(lv, flags_type(old)) & F_GEN_MASK,
+		 new = (old & ~F_GEN_MASK) | stamp;
 
 	/* Nearly all hits of hot pages end here: counted in this tick already. */
-	if (__builtin_expect((old & (F_GEN_MASK | F_READAHEAD)) == stamp, 1) && fgw_knobs(e)->once)
-		return;
-	k = fgw_knobs(e);
+	if (__builtin_expect((old & (F_GEN_MASK | F_READAHEAD)) == stamp, 1) && k->once)
+		return old;
+	if ((old & (F_PRESENT | gone)) != F_PRESENT)
+		return old;
+	/* It was brought in for this access. */
+	if (old & F_READAHEAD)
+		return new & ~F_READAHEAD;
+	return (new & ~F_REFS_MASK) | MIN((old & F_REFS_MASK) + refs * unit, k->refs_max * unit);
+}
+
+static inline __attribute__((always_inline)) void fgw_count(struct foliage_engine *e,
+							    struct lruvec *lv, folio_id id,
+							    uint64_t old, unsigned int refs,
+							    int why)
+{
+	uint64_t new;
+
 	do {
-		if ((old & (F_PRESENT | F_UNEVICTABLE | F_MLOCKED)) != F_PRESENT)
-			return;
-		new = (old & ~F_GEN_MASK) | stamp;
-		/* It was brought in for this access. */
-		if (old & F_READAHEAD) {
-			new &= ~F_READAHEAD;
-			continue;
-		}
-		if ((old & F_GEN_MASK) == stamp && k->once)
-			return;
-		sum = (old & F_REFS_MASK) + refs * unit;
-		new = (new & ~F_REFS_MASK) | MIN(sum, k->refs_max * unit);
+		new = fgw_next(e, lv, old, refs);
 		if (new == old)
 			return;
 	} while (!folio_cas(e, folio_at(e, id), &old, new));
@@ -153,7 +158,8 @@ uint64_t fgw_turnover(const struct foliage_engine *e, struct lruvec *lv, unsigne
 uint64_t fgw_target(const struct foliage_engine *e, struct lruvec *lv, unsigned int type);
 /* Reclaim runs: what is there now is the room. */
 void fgw_set_room(const struct foliage_engine *e, struct lruvec *lv, unsigned int type);
-void fgw_move_target(const struct foliage_engine *e, struct lruvec *lv, unsigned int type, double pages);
+void fgw_move_target(const struct foliage_engine *e, struct lruvec *lv, unsigned int type,
+		     double pages);
 /* `nr` pages have come in: the clock may tick. */
 void fgw_tick(struct foliage_engine *e, struct lruvec *lv, unsigned int type, int64_t nr);
 /* Put a folio that is on no list on P, at its head or tail; on M, at the head of list `seq`. Take it off. */

@@ -6,14 +6,13 @@
  * One lock section looks at no more than FGW_EXAMINE_MAX folios, lazy moves included.
  */
 #include "mm/fgw.h"
-#include <stdlib.h>
 #include "mm/gen.h"
 #include "mm/walk.h"
 
 struct scan {
 	unsigned int type;
-	int budget;    /* folios that may still be looked at */
-	int64_t pages; /* isolated */
+	int budget;     /* folios that may still be looked at */
+	int64_t pages;  /* isolated */
 	uint64_t stale; /* ticks without use after which M gives first; 0: never */
 	struct folio_set *out;
 };
@@ -25,7 +24,8 @@ static bool usable(const struct scan_control *sc, uint64_t flags)
 {
 	if (flags_zone(flags) > sc->reclaim_idx)
 		return false;
-	return sc->gfp_io || flags_type(flags) == TYPE_FILE || (flags & (F_SWAPCACHE | F_DIRTY)) == F_SWAPCACHE;
+	return sc->gfp_io || flags_type(flags) == TYPE_FILE ||
+	       (flags & (F_SWAPCACHE | F_DIRTY)) == F_SWAPCACHE;
 }
 
 static unsigned int next_round(const struct fgw_knobs *k, unsigned int refs)
@@ -63,8 +63,8 @@ static bool pay_or_isolate(struct foliage_engine *e, folio_id id, bool main, uin
 	return pays;
 }
 
-static void examine(struct foliage_engine *e, struct lruvec *lv, const struct scan_control *sc, struct scan *s,
-		    folio_id id, bool main)
+static void examine(struct foliage_engine *e, struct lruvec *lv, const struct scan_control *sc,
+		    struct scan *s, folio_id id, bool main)
 {
 	uint64_t clock = fgw_clock(lv, s->type), flags = folio_flags(folio_at(e, id)), seq;
 
@@ -87,8 +87,10 @@ static void examine(struct foliage_engine *e, struct lruvec *lv, const struct sc
 	fgw_unlink(e, lv, id);
 	fgw_link_m(e, lv, id, seq);
 	stat_add(e, lv, main ? STAT_PROTECTED : STAT_PROMOTED, flags_nr(flags));
-	folio_event(e, id, FOLIAGE_EV_MOVE, main ? FOLIAGE_WHY_SECOND_CHANCE : FOLIAGE_WHY_PROBATION,
-		    main ? (int64_t)lv->fgw->type[s->type].oldest : -1, (int64_t)seq, flags, folio_flags(folio_at(e, id)));
+	folio_event(e, id, FOLIAGE_EV_MOVE,
+		    main ? FOLIAGE_WHY_SECOND_CHANCE : FOLIAGE_WHY_PROBATION,
+		    main ? (int64_t)lv->fgw->type[s->type].oldest : -1, (int64_t)seq, flags,
+		    folio_flags(folio_at(e, id)));
 }
 
 /* ---- one lock section ---- */
@@ -97,7 +99,8 @@ static void examine(struct foliage_engine *e, struct lruvec *lv, const struct sc
  * may have it (a first fill of junk, a working set that is gone). */
 static folio_id main_victim(struct foliage_engine *e, struct lruvec *lv, struct scan *s)
 {
-	uint64_t probation = counter_size(fgw_size(lv, s->type, false)), clock = fgw_clock(lv, s->type);
+	uint64_t probation = counter_size(fgw_size(lv, s->type, false)),
+		 clock = fgw_clock(lv, s->type);
 	folio_id tail;
 
 	if (probation > fgw_target(e, lv, s->type) && !s->stale)
@@ -108,7 +111,8 @@ static folio_id main_victim(struct foliage_engine *e, struct lruvec *lv, struct 
 	return fgw_age(clock, folio_flags(folio_at(e, tail))) >= s->stale ? tail : FOLIO_NONE;
 }
 
-static bool examine_next(struct foliage_engine *e, struct lruvec *lv, const struct scan_control *sc, struct scan *s)
+static bool examine_next(struct foliage_engine *e, struct lruvec *lv, const struct scan_control *sc,
+			 struct scan *s)
 {
 	folio_id id = main_victim(e, lv, s);
 	bool main = id != FOLIO_NONE;
@@ -126,8 +130,8 @@ static bool examine_next(struct foliage_engine *e, struct lruvec *lv, const stru
 }
 
 /* Returns how many folios were looked at. */
-static int isolate(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, unsigned int type, int budget,
-		   int64_t want, struct folio_set *out)
+static int isolate(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+		   unsigned int type, int budget, int64_t want, struct folio_set *out)
 {
 	const struct fgw_knobs *k = fgw_knobs(e);
 	struct scan s = {
@@ -182,11 +186,9 @@ enum references fgw_references(struct foliage_engine *e, struct scan_control *sc
 		return REFERENCES_KEEP;
 	/* Young now, or hit since it was isolated. */
 	if (ref->ptes)
-		fgw_count(e, lv, id, old, ref->exec && type == TYPE_FILE ? k->exec_refs : k->young_refs,
+		fgw_count(e, lv, id, old,
+			  ref->exec && type == TYPE_FILE ? k->exec_refs : k->young_refs,
 			  FOLIAGE_WHY_YOUNG);
-	/* Its first access: whether there were more, the next round on P will tell. */
-	if (ref->ptes && old & F_READAHEAD && fgw_is_p(f->list) && getenv("KEEPB"))
-		return REFERENCES_KEEP;
 	old = folio_flags(f);
 	refs = flags_fg_refs(old);
 	if (!refs || (k->chance == FGW_CHANCE_NONE && !ref->ptes && !fgw_is_p(f->list)))
@@ -199,14 +201,18 @@ enum references fgw_references(struct foliage_engine *e, struct scan_control *sc
 }
 
 /* One batch of a type, or of the other one when this one has nothing. Returns folios looked at, 0: nothing left. */
-static int evict(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, int swappiness, int64_t left)
+static int evict(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+		 int swappiness, int64_t left)
 {
 	struct folio_set set = {0};
-	int64_t want = MIN(MAX(sc->nr_to_reclaim - sc->nr_reclaimed, INT64_C(1)), (int64_t)sc->batch), freed;
-	unsigned int type = type_to_scan(lv, swappiness);
+	int64_t want = MIN(MAX(sc->nr_to_reclaim - sc->nr_reclaimed, INT64_C(1)),
+			   (int64_t)sc->batch),
+		freed;
+	unsigned int type;
 	int looked, budget = (int)MIN(left, (int64_t)FGW_EXAMINE_MAX);
 
 	lruvec_lock(e, lv);
+	type = type_to_scan(lv, swappiness);
 	looked = isolate(e, lv, sc, type, budget, want, &set);
 	if (!looked && type_evictable(!type, swappiness)) {
 		type = !type;
@@ -225,12 +231,15 @@ static int evict(struct foliage_engine *e, struct lruvec *lv, struct scan_contro
 
 /* ---- one lruvec ---- */
 
-static void walk_page_tables(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, int swappiness)
+static void walk_page_tables(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+			     int swappiness)
 {
-	uint64_t clocks = fgw_clock(lv, TYPE_ANON) + fgw_clock(lv, TYPE_FILE), seq = gen_max_seq(lv);
+	uint64_t clocks = fgw_clock(lv, TYPE_ANON) + fgw_clock(lv, TYPE_FILE),
+		 seq = gen_max_seq(lv);
 	bool due;
 
-	if (!fgw_knobs(e)->walk_every || !(e->caps & FOLIAGE_LRU_GEN_MM_WALK) || !e->backend.next_mapping)
+	if (!fgw_knobs(e)->walk_every || !(e->caps & FOLIAGE_LRU_GEN_MM_WALK) ||
+	    !e->backend.next_mapping)
 		return;
 	lruvec_lock(e, lv);
 	due = clocks - lv->fgw->walked >= fgw_knobs(e)->walk_every;
@@ -249,7 +258,8 @@ static bool should_abort(const struct foliage_engine *e, const struct scan_contr
 		return false;
 	if (sc->nr_reclaimed >= sc->nr_to_reclaim)
 		return true;
-	return sc->kswapd && node->high_watermark && node->free_pages >= node->high_watermark + MIN_LRU_BATCH;
+	return sc->kswapd && node->high_watermark &&
+	       node->free_pages >= node->high_watermark + MIN_LRU_BATCH;
 }
 
 static uint64_t start(struct foliage_engine *e, struct lruvec *lv, int swappiness)
@@ -275,7 +285,8 @@ bool fgw_shrink_lruvec(struct foliage_engine *e, struct lruvec *lv, struct scan_
 	if (swappiness == SWAPPINESS_ANON_ONLY && !can_reclaim_anon(e, lv->memcg, sc))
 		return false;
 	total = memcg_protect_scan(e, sc, lv->memcg, start(e, lv, swappiness));
-	left = (int64_t)(e->memcgs[lv->memcg].online ? scaled_budget(e, total, sc->priority) : total);
+	left = (int64_t)(e->memcgs[lv->memcg].online ? scaled_budget(e, total, sc->priority)
+						     : total);
 	if (left > 0)
 		walk_page_tables(e, lv, sc, swappiness);
 	while (left > 0) {

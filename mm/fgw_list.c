@@ -31,12 +31,13 @@ static uint64_t limit_above(const struct foliage_engine *e, uint32_t memcg)
 
 uint64_t fgw_room(const struct foliage_engine *e, struct lruvec *lv, unsigned int type)
 {
-	uint64_t room = lv->fgw->type[type].room;
+	uint64_t room = __atomic_load_n(&lv->fgw->type[type].room, __ATOMIC_RELAXED);
 
 	if (!room)
 		return limit_above(e, lv->memcg);
 	/* The room grows before reclaim runs again. */
-	return MAX(room, counter_size(fgw_size(lv, type, false)) + counter_size(fgw_size(lv, type, true)));
+	return MAX(room, counter_size(fgw_size(lv, type, false)) +
+				 counter_size(fgw_size(lv, type, true)));
 }
 
 uint64_t fgw_turnover(const struct foliage_engine *e, struct lruvec *lv, unsigned int type)
@@ -68,7 +69,8 @@ void fgw_set_room(const struct foliage_engine *e, struct lruvec *lv, unsigned in
 {
 	struct fgw_type *t = &lv->fgw->type[type];
 	const struct fgw_knobs *k = fgw_knobs(e);
-	uint64_t room = counter_size(fgw_size(lv, type, false)) + counter_size(fgw_size(lv, type, true));
+	uint64_t room =
+		counter_size(fgw_size(lv, type, false)) + counter_size(fgw_size(lv, type, true));
 
 	if (!room || room == t->room)
 		return;
@@ -80,10 +82,11 @@ void fgw_set_room(const struct foliage_engine *e, struct lruvec *lv, unsigned in
 	}
 	t->target = clamp_target(k, t->target, room);
 	t->tick = MIN(t->tick, room);
-	t->room = room;
+	__atomic_store_n(&t->room, room, __ATOMIC_RELAXED); /* read by refaults without the lock */
 }
 
-void fgw_move_target(const struct foliage_engine *e, struct lruvec *lv, unsigned int type, double pages)
+void fgw_move_target(const struct foliage_engine *e, struct lruvec *lv, unsigned int type,
+		     double pages)
 {
 	struct fgw_type *t = &lv->fgw->type[type];
 
@@ -108,13 +111,14 @@ static void open_generation(struct foliage_engine *e, struct lruvec *lv, unsigne
 	atomic_store_explicit(&lv->clock[type], clock, memory_order_release);
 	while (clock - t->oldest >= fgw_knobs(e)->gens - 1) {
 		list_splice_tail(e, list_head(lv->index, fgw_list_m(type, t->oldest)),
-				     list_head(lv->index, fgw_list_m(type, t->oldest + 1)));
+				 list_head(lv->index, fgw_list_m(type, t->oldest + 1)));
 		t->oldest++;
 	}
 	if (clock % FGW_AVERAGE_TICKS == 0)
 		average(t);
 	stat_add(e, lv, STAT_AGINGS, 1);
-	folio_event(e, -1, FOLIAGE_EV_AGE, FOLIAGE_WHY_NONE, (int64_t)clock - 1, (int64_t)clock, 0, 0);
+	folio_event(e, -1, FOLIAGE_EV_AGE, FOLIAGE_WHY_NONE, (int64_t)clock - 1, (int64_t)clock, 0,
+		    0);
 }
 
 void fgw_tick(struct foliage_engine *e, struct lruvec *lv, unsigned int type, int64_t nr)
@@ -122,13 +126,15 @@ void fgw_tick(struct foliage_engine *e, struct lruvec *lv, unsigned int type, in
 	struct fgw_type *t = &lv->fgw->type[type];
 	uint64_t turnover = fgw_turnover(e, lv, type);
 
-	for (t->tick += (uint64_t)nr * fgw_knobs(e)->ticks; t->tick >= turnover; t->tick -= turnover)
+	for (t->tick += (uint64_t)nr * fgw_knobs(e)->ticks; t->tick >= turnover;
+	     t->tick -= turnover)
 		open_generation(e, lv, type);
 }
 
 /* ---- on and off the lists ---- */
 
-static void link_folio(struct foliage_engine *e, struct lruvec *lv, folio_id id, int list, bool main, bool tail)
+static void link_folio(struct foliage_engine *e, struct lruvec *lv, folio_id id, int list,
+		       bool main, bool tail)
 {
 	struct folio *f = folio_at(e, id);
 	uint64_t flags = folio_flags(f);
@@ -150,7 +156,8 @@ void fgw_link_p(struct foliage_engine *e, struct lruvec *lv, folio_id id, bool t
 
 void fgw_link_m(struct foliage_engine *e, struct lruvec *lv, folio_id id, uint64_t seq)
 {
-	link_folio(e, lv, id, fgw_list_m(flags_type(folio_flags(folio_at(e, id))), seq), true, false);
+	link_folio(e, lv, id, fgw_list_m(flags_type(folio_flags(folio_at(e, id))), seq), true,
+		   false);
 }
 
 void fgw_unlink(struct foliage_engine *e, struct lruvec *lv, folio_id id)
@@ -158,7 +165,8 @@ void fgw_unlink(struct foliage_engine *e, struct lruvec *lv, folio_id id)
 	struct folio *f = folio_at(e, id);
 
 	list_del(e, id);
-	counter_add(e, fgw_size(lv, fgw_type_of_list(f->list), !fgw_is_p(f->list)), -flags_nr(folio_flags(f)));
+	counter_add(e, fgw_size(lv, fgw_type_of_list(f->list), !fgw_is_p(f->list)),
+		    -flags_nr(folio_flags(f)));
 }
 
 uint64_t fgw_seq_of(const struct lruvec *lv, unsigned int type, uint64_t flags)
@@ -174,7 +182,8 @@ folio_id fgw_main_tail(struct foliage_engine *e, struct lruvec *lv, unsigned int
 	uint64_t clock = fgw_clock(lv, type);
 
 	for (;;) {
-		folio_id head = list_head(lv->index, fgw_list_m(type, t->oldest)), id = list_last(e, head);
+		folio_id head = list_head(lv->index, fgw_list_m(type, t->oldest)),
+			 id = list_last(e, head);
 		uint64_t flags, age;
 
 		if (id == head) {
@@ -191,16 +200,16 @@ folio_id fgw_main_tail(struct foliage_engine *e, struct lruvec *lv, unsigned int
 		list_del(e, id);
 		list_add(e, list_head(lv->index, fgw_list_m(type, clock - age)), id);
 		stat_add(e, lv, STAT_PROMOTED, flags_nr(flags));
-		folio_event(e, id, FOLIAGE_EV_SORT, FOLIAGE_WHY_LAZY, (int64_t)t->oldest, (int64_t)(clock - age), flags,
-			    flags);
+		folio_event(e, id, FOLIAGE_EV_SORT, FOLIAGE_WHY_LAZY, (int64_t)t->oldest,
+			    (int64_t)(clock - age), flags, flags);
 	}
 }
 
 /* ---- validity ---- */
 
 /* NULL, or what is wrong with a folio found on a list. */
-static const char *defect(const struct foliage_engine *e, const struct lruvec *lv, unsigned int type, bool main,
-			  folio_id id, folio_id prev)
+static const char *defect(const struct foliage_engine *e, const struct lruvec *lv,
+			  unsigned int type, bool main, folio_id id, folio_id prev)
 {
 	const struct folio *f = folio_at(e, id);
 	uint64_t flags = folio_flags(f);
@@ -211,44 +220,53 @@ static const char *defect(const struct foliage_engine *e, const struct lruvec *l
 		return "it is not present, or not marked as listed";
 	if (flags & (F_ISOLATED | F_ACTIVE | F_UNEVICTABLE))
 		return "it is isolated, active or unevictable";
-	if (flags_type(flags) != type || fgw_type_of_list(f->list) != type || fgw_is_p(f->list) == main)
+	if (flags_type(flags) != type || fgw_type_of_list(f->list) != type ||
+	    fgw_is_p(f->list) == main)
 		return "it believes to be on another list";
 	if (folio_lruvec(e, f) != lv)
 		return "it belongs to another lruvec";
 	return flags_fg_refs(flags) > fgw_knobs(e)->refs_max ? "it has too many refs" : NULL;
 }
 
-static int check_list(struct foliage_engine *e, struct lruvec *lv, unsigned int type, int list, int64_t *pages,
-		      struct err *err)
+static int check_list(struct foliage_engine *e, struct lruvec *lv, unsigned int type, int list,
+		      int64_t *pages, struct err *err)
 {
 	folio_id head = list_head(lv->index, list);
 	bool main = !fgw_is_p(list);
 	int64_t most = counter_read(fgw_size(lv, type, main));
 
-	for (folio_id id = list_first(e, head), prev = head; id != head; prev = id, id = folio_at(e, id)->next) {
-		const char *what = id < 0 || (uint32_t)id >= e->nr_folios ? "it is no folio"
-									  : defect(e, lv, type, main, id, prev);
+	for (folio_id id = list_first(e, head), prev = head; id != head;
+	     prev = id, id = folio_at(e, id)->next) {
+		const char *what = id < 0 || (uint32_t)id >= e->nr_folios
+					   ? "it is no folio"
+					   : defect(e, lv, type, main, id, prev);
 
 		if (what)
-			return err_set(err, -EUCLEAN, "lruvec %u, list %d, folio %d: %s", lv->index, list, id, what);
+			return err_set(err, -EUCLEAN, "lruvec %u, list %d, folio %d: %s", lv->index,
+				       list, id, what);
 		*pages += flags_nr(folio_flags(folio_at(e, id)));
 		if (*pages > most)
-			return err_set(err, -EUCLEAN, "lruvec %u, list %d: more than the %lld pages of the counter",
-				       lv->index, list, (long long)most);
+			return err_set(
+				err, -EUCLEAN,
+				"lruvec %u, list %d: more than the %lld pages of the counter",
+				lv->index, list, (long long)most);
 	}
 	return 0;
 }
 
-static int check_window(const struct foliage_engine *e, const struct lruvec *lv, unsigned int type, struct err *err)
+static int check_window(const struct foliage_engine *e, const struct lruvec *lv, unsigned int type,
+			struct err *err)
 {
 	uint64_t clock = fgw_clock(lv, type), oldest = lv->fgw->type[type].oldest;
 
 	if (clock - oldest >= fgw_knobs(e)->gens)
-		return err_set(err, -EUCLEAN, "lruvec %u: generations %llu..%llu of type %u", lv->index,
-			       (unsigned long long)oldest, (unsigned long long)clock, type);
+		return err_set(err, -EUCLEAN, "lruvec %u: generations %llu..%llu of type %u",
+			       lv->index, (unsigned long long)oldest, (unsigned long long)clock,
+			       type);
 	for (uint64_t seq = clock + 1; seq < oldest + FGW_GENS; seq++)
 		if (!list_empty(e, list_head(lv->index, fgw_list_m(type, seq))))
-			return err_set(err, -EUCLEAN, "lruvec %u: list %d is outside the generations %llu..%llu",
+			return err_set(err, -EUCLEAN,
+				       "lruvec %u: list %d is outside the generations %llu..%llu",
 				       lv->index, fgw_list_m(type, seq), (unsigned long long)oldest,
 				       (unsigned long long)clock);
 	return 0;
@@ -260,15 +278,18 @@ int fgw_is_valid(struct foliage_engine *e, struct lruvec *lv, struct err *err)
 		int64_t pages[2] = {0};
 		int rc = check_window(e, lv, type, err);
 
-		for (int list = fgw_list_p(type); list <= fgw_list_p(type) + FGW_GENS && !rc; list++)
+		for (int list = fgw_list_p(type); list <= fgw_list_p(type) + FGW_GENS && !rc;
+		     list++)
 			rc = check_list(e, lv, type, list, &pages[!fgw_is_p(list)], err);
 		if (rc)
 			return rc;
 		for (int main = 0; main < 2; main++)
 			if (pages[main] != counter_read(fgw_size(lv, type, main)))
-				return err_set(err, -EUCLEAN, "lruvec %u, type %u: %s has %lld pages, the counter %lld",
-					       lv->index, type, main ? "M" : "P", (long long)pages[main],
-					       (long long)counter_read(fgw_size(lv, type, main)));
+				return err_set(
+					err, -EUCLEAN,
+					"lruvec %u, type %u: %s has %lld pages, the counter %lld",
+					lv->index, type, main ? "M" : "P", (long long)pages[main],
+					(long long)counter_read(fgw_size(lv, type, main)));
 	}
 	return 0;
 }

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * FG-W as a citizen of the engine: page tables, anon against file, groups and their removal, write-back, large folios,
+ * MADV_COLD, switching, and the bound on what one lock section looks at.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "mm/fgw.h"
+#include "mm/policies.h"
+#include "mm/shadow.h"
+#include "tests/support/world.h"
+
+enum { ROOM = 320, TICK = ROOM / 32 };
+
+static struct world *fgw_world(const char *policy, uint32_t memcgs)
+{
+	const struct world_options options = {
+		.policy = policy, .nr_folios = 8192, .totalram_pages = ROOM, .max_memcgs = memcgs};
+
+	return world_new(&options);
+}
+
+static bool on_m(struct world *w, uint32_t page)
+{
+	return !fgw_is_p(world_list(w, page));
+}
+
+static struct fgw_type *type_of(struct world *w, unsigned int type)
+{
+	return &world_lruvec(w, 0, 0)->fgw->type[type];
+}
+
+static void pass(struct world *w, uint32_t nr)
+{
+	while (nr--) {
+		world_add(w, 8000, 0);
+		assert_int_equal(foliage_folio_remove(w->e, &w->cpu, 8000), 0);
+	}
+}
+
+/* 299 pages on M, 21 on P, whose tail is page 299; reclaim has run. */
+static struct world *full_world(const char *policy)
+{
+	struct world *w = fgw_world(policy, 1);
+
+	for (uint32_t page = 0; page < ROOM; page++) {
+		world_add(w, page, 0);
+		world_mark(w, page, 1);
+	}
+	assert_int_equal(world_reclaim(w, 0, 1), 1);
+	return w;
+}
+
+/* Add an old page that a process maps; its own fault is over. */
+static void add_mapped(struct world *w, uint32_t mm, uint32_t page, uint32_t flags)
+{
+	w->cpu.in_lru_fault = true;
+	world_add(w, page, flags);
+	w->cpu.in_lru_fault = false;
+	world_map(w, mm, page, page);
+	world_touch(w, mm, page, false);
+}
+
+/* ---- page tables ---- */
+
+static void fault_alone_does_not_count(void **state)
+{
+	struct world *w = full_world("fgw:walk_every=0,target_min=0");
+	uint32_t mm = world_mm(w, 0);
+
+	(void)state;
+	world_vma(w, mm, 0, 4096, 0);
+	add_mapped(w, mm, 1000, 0);
+	add_mapped(w, mm, 1001, 0);
+	world_add(w, 1002, 0);
+	pass(w, 2 * TICK);
+	type_of(w, TYPE_FILE)->target = 1;
+	/* 1001 has been seen and cleared once, then used again. */
+	w->e->ops->walk_young(w->e, world_lruvec(w, 0, 0), 1001, false);
+	assert_int_equal(world_refs(w, 1001), 0);
+	pass(w, TICK);
+	assert_int_equal(world_reclaim(w, 0, 22), 22);
+	assert_int_equal(w->pages[1000].evictions, 1);
+	assert_int_equal(world_reclaim(w, 0, 1), 1);
+	assert_true(world_present(w, 1001));
+	assert_true(on_m(w, 1001));
+	assert_int_equal(world_refs(w, 1001), 0);
+	world_check(w);
+	world_free(w);
+}
+
+static void young_bits_count_once_a_tick(void **state)
+{
+	struct world *w = full_world("fgw");
+	struct lruvec *lv = world_lruvec(w, 0, 0);
+
+	(void)state;
+	pass(w, TICK);
+	w->e->ops->walk_young(w->e, lv, 310, false);
+	w->e->ops->walk_young(w->e, lv, 310, false);
+	assert_int_equal(world_refs(w, 310), 1);
+	/* Code counts twice, anonymous memory never as code. */
+	w->e->ops->walk_young(w->e, lv, 311, true);
+	assert_int_equal(world_refs(w, 311), 2);
+	pass(w, TICK);
+	w->e->ops->neighbour_young(w->e, &w->cpu, 310, false);
+	assert_int_equal(world_refs(w, 310), 2);
+	world_free(w);
+}
+
+static void walks_at_the_clock(void **state)
+{
+	struct world *w = full_world("fgw:walk_every=4");
+	struct lruvec *lv = world_lruvec(w, 0, 0);
+	uint32_t mm = world_mm(w, 0);
+	uint64_t walks;
+
+	(void)state;
+	world_vma(w, mm, 0, 4096, 0);
+	world_map(w, mm, 310, 310);
+	foliage_mm_ran(w->e, mm);
+	pass(w, 4 * TICK);
+	world_touch(w, mm, 310, false);
+	walks = gen_max_seq(lv);
+	assert_int_equal(world_reclaim(w, 0, 1), 1);
+	assert_int_equal(gen_max_seq(lv), walks + 1);
+	assert_int_equal(world_refs(w, 310), 1);
+	assert_false(world_young(w, mm, 310));
+	/* Not due again. */
+	assert_int_equal(world_reclaim(w, 0, 1), 1);
+	assert_int_equal(gen_max_seq(lv), walks + 1);
+	world_free(w);
+}
+
+/* ---- types ---- */
+
+static void swappiness_chooses_the_type(void **state)
+{
+	static const struct {
+		int swappiness;
+		bool anon_stays, file_stays;
+	} cases[] = {{0, true, false}, {201, false, true}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct world *w = fgw_world("fgw", 1);
+		struct foliage_reclaim_request request = {
+			.nr = 20, .swappiness = cases[i].swappiness, .memcg_limit = true};
+
+		w->pageout = FOLIAGE_PAGEOUT_CLEAN;
+		world_add_range(w, 0, 100, FOLIAGE_FOLIO_ANON);
+		world_add_range(w, 100, 100, 0);
+		assert_int_equal(foliage_reclaim(w->e, &w->cpu, &request), 20);
+		assert_int_equal(w->e->ops->size(w->e, world_lruvec(w, 0, 0), TYPE_ANON) == 100,
+				 cases[i].anon_stays);
+		assert_int_equal(w->e->ops->size(w->e, world_lruvec(w, 0, 0), TYPE_FILE) == 100,
+				 cases[i].file_stays);
+		world_check(w);
+		world_free(w);
+	}
+}
+
+/* File refaults all the time, anon never: anon pays. */
+static void dear_type_is_spared(void **state)
+{
+	struct world *w = fgw_world("fgw", 1);
+	struct fgw_type *file, *anon;
+	struct foliage_reclaim_request request = {.nr = 10, .swappiness = 100, .memcg_limit = true};
+
+	(void)state;
+	w->pageout = FOLIAGE_PAGEOUT_CLEAN;
+	world_add_range(w, 0, 100, FOLIAGE_FOLIO_ANON);
+	world_add_range(w, 100, 100, 0);
+	file = type_of(w, TYPE_FILE);
+	anon = type_of(w, TYPE_ANON);
+	file->avg_refaulted = 500;
+	file->avg_total = anon->avg_total = 1000;
+	assert_int_equal(foliage_reclaim(w->e, &w->cpu, &request), 10);
+	assert_int_equal(w->e->ops->size(w->e, world_lruvec(w, 0, 0), TYPE_FILE), 100);
+	file->avg_refaulted = 0;
+	anon->avg_refaulted = 500;
+	assert_int_equal(foliage_reclaim(w->e, &w->cpu, &request), 10);
+	assert_int_equal(w->e->ops->size(w->e, world_lruvec(w, 0, 0), TYPE_FILE), 90);
+	world_free(w);
+}
+
+/* ---- dirty, large, cold ---- */
+
+static void written_back_goes_next(void **state)
+{
+	struct world *w = full_world("fgw");
+
+	(void)state;
+	foliage_folio_set_dirty(w->e, 299);
+	world_add_range(w, 1000, 5, 0);
+	assert_int_equal(world_reclaim(w, 0, 3), 3);
+	/* It waits on M until it is clean; then it is P's tail. */
+	assert_true(world_present(w, 299));
+	assert_true(on_m(w, 299));
+	foliage_folio_start_writeback(w->e, 299);
+	foliage_folio_end_writeback(w->e, &w->cpu, 299);
+	assert_false(on_m(w, 299));
+	assert_int_equal(list_last(w->e, list_head(0, fgw_list_p(TYPE_FILE))), 299);
+	world_check(w);
+	world_free(w);
+}
+
+static void cold_goes_next(void **state)
+{
+	struct world *w = full_world("fgw");
+
+	(void)state;
+	pass(w, TICK);
+	world_mark(w, 200, 1);
+	foliage_folio_deactivate(w->e, &w->cpu, 200);
+	assert_int_equal(world_refs(w, 200), 0);
+	assert_int_equal(list_last(w->e, list_head(0, fgw_list_p(TYPE_FILE))), 200);
+	world_add_range(w, 1000, 5, 0);
+	assert_int_equal(world_reclaim(w, 0, 1), 1);
+	assert_false(world_present(w, 200));
+	world_free(w);
+}
+
+static void large_folios_count_in_pages(void **state)
+{
+	struct world *w = full_world("fgw");
+	struct lruvec *lv = world_lruvec(w, 0, 0);
+	uint64_t clock = fgw_clock(lv, TYPE_FILE),
+		 before = counter_size(fgw_size(lv, TYPE_FILE, false));
+
+	(void)state;
+	world_add_to(w, 1000, 0, 0, 0, 6, 0);
+	assert_int_equal(counter_size(fgw_size(lv, TYPE_FILE, false)), before + 64);
+	assert_int_equal(fgw_clock(lv, TYPE_FILE), clock + 5);
+	world_check(w);
+	world_free(w);
+}
+
+/* ---- groups, switching ---- */
+
+static void removal_keeps_pages_and_their_age(void **state)
+{
+	struct world *w = fgw_world("fgw", 3);
+	int group = foliage_memcg_create(w->e, 0, "a");
+
+	(void)state;
+	assert_true(group > 0);
+	foliage_memcg_set(w->e, (uint32_t)group, FOLIAGE_MAX, 100);
+	for (uint32_t page = 0; page < 100; page++)
+		world_add_to(w, page, (uint32_t)group, 0, 0, 0, 0);
+	assert_true(on_m(w, 92));
+	assert_false(on_m(w, 95));
+	assert_int_equal(world_reclaim(w, (uint32_t)group, 10), 10);
+	assert_int_equal(foliage_memcg_remove(w->e, &w->cpu, (uint32_t)group), 0);
+	assert_int_equal(w->e->ops->size(w->e, world_lruvec(w, 0, 0), TYPE_FILE), 90);
+	assert_true(on_m(w, 92));
+	world_check(w);
+	/* What it left behind means nothing any more. */
+	world_add(w, 0, 0);
+	assert_int_equal(counter_read(&world_lruvec(w, 0, 0)->stat[STAT_REFAULT_FILE]), 0);
+	assert_int_equal(world_reclaim(w, 0, 91), 91);
+	world_check(w);
+	world_free(w);
+}
+
+static void switching_keeps_the_order(void **state)
+{
+	static const char *const others[] = {"fg", "clru", "mglru-6.12"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		struct world *w = full_world("fgw");
+
+		assert_int_equal(foliage_engine_switch(w->e, &w->cpu, others[i], NULL, 0), 0);
+		world_check(w);
+		assert_int_equal(foliage_engine_switch(w->e, &w->cpu, "fgw:target=0.01", NULL, 0),
+				 0);
+		world_check(w);
+		assert_int_equal(w->e->ops->size(w->e, world_lruvec(w, 0, 0), TYPE_FILE), ROOM - 1);
+		assert_int_equal(world_reclaim(w, 0, 5), 5);
+		/* What was on P is what goes, its tail first. */
+		for (uint32_t page = 299; page < 304; page++)
+			assert_false(world_present(w, page));
+		world_free(w);
+	}
+}
+
+/* ---- bounded work ---- */
+
+static uint32_t most;
+
+static void note(void *ctx, uint32_t lruvec, uint32_t nr)
+{
+	(void)ctx;
+	(void)lruvec;
+	most = MAX(most, nr);
+}
+
+/* Every page has been used up to the limit of refs: nothing can be freed without passing all of them. */
+static void lock_sections_are_short(void **state)
+{
+	struct world *w = fgw_world("fgw", 1);
+
+	(void)state;
+	world_add_range(w, 0, 4000, 0);
+	for (uint32_t page = 0; page < 4000; page++)
+		world_set_refs(w, page, 7);
+	w->e->backend.lock_dropped = note;
+	most = 0;
+	assert_true(world_reclaim(w, 0, 32) >= 32);
+	assert_in_range(most, 1, FGW_EXAMINE_MAX);
+	assert_true(counter_read(&world_lruvec(w, 0, 0)->stat[STAT_PROMOTED]) > 3000);
+	/* And a refault that looks for M's tail passes no more than gate_scan of them. */
+	pass(w, 100);
+	for (uint32_t page = 0; page < 4000; page++)
+		if (world_present(w, page))
+			world_mark(w, page, 1);
+	for (uint32_t page = 0; page < 4000; page++) {
+		int64_t moved = counter_read(&world_lruvec(w, 0, 0)->stat[STAT_PROMOTED]);
+
+		if (world_present(w, page))
+			continue;
+		world_add(w, page, 0);
+		moved = counter_read(&world_lruvec(w, 0, 0)->stat[STAT_PROMOTED]) - moved;
+		assert_in_range(moved, 0, 2 * 64);
+	}
+	world_check(w);
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fault_alone_does_not_count),
+		cmocka_unit_test(young_bits_count_once_a_tick),
+		cmocka_unit_test(walks_at_the_clock),
+		cmocka_unit_test(swappiness_chooses_the_type),
+		cmocka_unit_test(dear_type_is_spared),
+		cmocka_unit_test(written_back_goes_next),
+		cmocka_unit_test(cold_goes_next),
+		cmocka_unit_test(large_folios_count_in_pages),
+		cmocka_unit_test(removal_keeps_pages_and_their_age),
+		cmocka_unit_test(switching_keeps_the_order),
+		cmocka_unit_test(lock_sections_are_short),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
