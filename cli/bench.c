@@ -18,6 +18,7 @@
 #include "cli/options.h"
 #include "cli/outfile.h"
 #include "cli/table.h"
+#include "cli/verdict.h"
 #include "workload/suite.h"
 
 enum { THETAS_MAX = 16, RUNS_MAX = 1000, THREADS_MAX = 1024 };
@@ -30,6 +31,7 @@ struct request {
 	enum table_format table_format;
 	double theta[THETAS_MAX];
 	struct suite_options options;
+	char *command; /* the command line, for those who find the results */
 };
 
 /* One suite at work. */
@@ -295,7 +297,7 @@ static int print_rows(const struct suite_report *report, const struct request *r
 }
 
 /* JSON has numbers, which the table's texts are not. */
-static void print_json(const struct suite_report *report, FILE *out)
+static void print_json(const struct suite_report *report, const char *command, FILE *out)
 {
 	fputs("[\n", out);
 	for (size_t i = 0; i < report->nr_rows; i++) {
@@ -317,9 +319,12 @@ static void print_json(const struct suite_report *report, FILE *out)
 		fprintf(out, ", \"measured\": %.*f", row->decimals ? row->decimals + 3 : 0,
 			row->measured);
 		if (suite_row_deviation(row, &deviation))
-			fprintf(out, ", \"deviation\": %.6f}", deviation);
+			fprintf(out, ", \"deviation\": %.6f", deviation);
 		else
-			fputs(", \"deviation\": null}", out);
+			fputs(", \"deviation\": null", out);
+		fputs(", \"command\": ", out);
+		json_string(out, command);
+		fputc('}', out);
 		fputs(i + 1 < report->nr_rows ? ",\n" : "\n", out);
 	}
 	fputs("]\n", out);
@@ -328,7 +333,7 @@ static void print_json(const struct suite_report *report, FILE *out)
 static int print_report(const struct suite_report *report, const struct request *request, FILE *out)
 {
 	if (request->table_format == TABLE_JSON) {
-		print_json(report, out);
+		print_json(report, request->command, out);
 		return 0;
 	}
 	if (print_rows(report, request, out))
@@ -339,7 +344,7 @@ static int print_report(const struct suite_report *report, const struct request 
 		fputc('\n', out);
 	for (size_t i = 0; i < report->nr_notes; i++)
 		fprintf(out, "%s\n", report->notes[i]);
-	return 0;
+	return verdict_print(report, out);
 }
 
 static void print_list(FILE *out)
@@ -401,8 +406,11 @@ static int bench_main(int argc, char **argv)
 	struct err err = {""};
 	struct outfile output;
 	char *text = NULL;
-	int nr = parse_request(argc, argv, &request, &err), r = MIN(nr, 0);
+	int nr, r;
 
+	request.command = cli_command_line(argc, argv);
+	nr = request.command ? parse_request(argc, argv, &request, &err) : -ENOMEM;
+	r = MIN(nr, 0);
 	if (!r)
 		r = bench_all(&request, nr, argv + 1, &text, &err);
 	if (!r)
@@ -412,6 +420,7 @@ static int bench_main(int argc, char **argv)
 		r = outfile_commit(&output, &err);
 	}
 	free(text);
+	free(request.command);
 	if (r)
 		return cli_fail("%s", err.text[0] ? err.text : strerror(-r));
 	return cli_interrupted ? 130 : 0;
@@ -433,6 +442,11 @@ const struct command command_bench = {
 "  kernel-newer        the same with the newer rules built into that kernel\n"
 "  fio-read            16 fio jobs reading 40 GiB of files through 16 GiB of page cache:\n"
 "                      refaults per read and I/O operations a second\n"
+"  fio-mmap            the same through mmap, on the simulated machine\n"
+"  fio-mmap-random     the same with the mapping advised random\n"
+"  fio-tight           nine tighter cases through mmap; waits at the lruvec's lock\n"
+"  sqlite-grep         SQLite on a small hot part, in turns with grep over more than memory\n"
+"  leveldb-scan-get    skewed look-ups beside long scans in mapped tables\n"
 "\n"
 "What to run:\n"
 "  -p, --policy P,...  policies with their knobs: fg:tail_mode=min. For the kernel suites\n"
@@ -440,7 +454,8 @@ const struct command command_bench = {
 "                      knobs go over those that imitate the kernel.\n"
 "                      Default: of fio-read clru,mglru,fg, else all\n"
 "  --theta T,...       only these skews of zipf (0.8, 0.9, 1.1, 1.2)\n"
-"  --full              fio-read: all 16 jobs in the whole room, not one in its share\n"
+"  --full              fio-read: all 16 jobs in the whole room, not one in its share; fio through\n"
+"                      mmap: the published length; others: the modelled size\n"
 "  --demo              a part that takes seconds: of fio-read theta 0.8 and 0.9, of the kernel\n"
 "                      suites theta 0.9 at 64 MiB, seed 1\n"
 "  --runs N            fio-read: the mean over the first N of the 16 jobs. The kernel suites\n"
@@ -458,6 +473,9 @@ const struct command command_bench = {
 "  deviation           measured / published - 1\n"
 "  iops                from a model of two parameters fitted on clru's published row alone\n"
 "  refault_per_read_ratio  of two policies, where errors common to both cancel\n"
+"\n"
+"At the end of a table: suites by policies, better or worse than mglru by the first metric of\n"
+"each suite.\n"
 "\n"
 "Exit status:\n"
 "  0                   done, whatever the deviations\n"

@@ -21,6 +21,9 @@ static const struct command *const commands[] = {
 	&command_info,
 	&command_convert,
 	&command_bench,
+	&command_mrc,
+	&command_report,
+	&command_tune,
 	NULL,
 };
 

@@ -40,6 +40,7 @@ struct request {
 	size_t nr_choices;
 	struct policy_choice belady; /* for --gap when nobody asked for belady */
 	bool belady_hidden;
+	char *command; /* the command line, for those who find the results */
 };
 
 struct cell {
@@ -82,6 +83,7 @@ enum {
 	COL_GAP,
 	COL_SPEED,
 	COL_DUMP,
+	COL_COMMAND,
 	NR_COLS,
 };
 
@@ -117,6 +119,7 @@ static const struct table_column columns[NR_COLS] = {
 	[COL_GAP] = {.key = "gap", .title = "gap", .kind = TABLE_REAL, .decimals = 3, .precise = 6},
 	[COL_SPEED] = {.key = "accesses_per_second", .title = "accesses/s", .kind = TABLE_COUNT},
 	[COL_DUMP] = {.key = "dump", .kind = TABLE_TEXT, .json_only = true},
+	[COL_COMMAND] = {.key = "command", .kind = TABLE_TEXT, .json_only = true},
 };
 
 /* ---- progress ---- */
@@ -444,6 +447,7 @@ static int add_row(struct table *table, const struct replay *replay, const struc
 		return r;
 	r |= table_text(table, COL_TRACE, replay->path);
 	r |= table_text(table, COL_POLICY, cell->choice->label);
+	r |= table_text(table, COL_COMMAND, replay->request->command);
 	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
 		r |= table_count(table, (size_t)counts[i].column, counts[i].value);
 	r |= add_ratios(table, replay, cell);
@@ -636,6 +640,7 @@ static void request_free(struct request *request)
 	if (request->belady_hidden)
 		policy_choice_free(&request->belady);
 	sizes_free(&request->sizes);
+	free(request->command);
 }
 
 /* The whole report in memory; csv and json print once every trace is in the table. */
@@ -671,8 +676,11 @@ static int replay_main(int argc, char **argv)
 	struct err err = {""};
 	struct outfile output;
 	char *text = NULL;
-	int nr = parse_request(argc, argv, &request, &err), r = MIN(nr, 0);
+	int nr, r;
 
+	request.command = cli_command_line(argc, argv);
+	nr = request.command ? parse_request(argc, argv, &request, &err) : -ENOMEM;
+	r = MIN(nr, 0);
 	if (!r)
 		r = replay_all(&request, nr, argv + 1, &text, &err);
 	if (!r)

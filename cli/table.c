@@ -296,8 +296,7 @@ static void print_csv(const struct table *table, size_t first, size_t end, FILE 
 
 /* ---- json ---- */
 
-/* Length of the well-formed UTF-8 sequence that starts at `s`, 0 when it is none. */
-static size_t utf8_length(const unsigned char *s)
+size_t utf8_length(const unsigned char *s)
 {
 	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
 

@@ -47,6 +47,8 @@ size_t table_rows(const struct table *table);
 void table_print(const struct table *table, enum table_format format, size_t first, size_t end,
 		 FILE *out);
 
+/* Length of the well-formed UTF-8 sequence that starts at `s`, 0 when it is none. */
+size_t utf8_length(const unsigned char *s);
 /* A quoted JSON string; bytes that are not UTF-8 become U+FFFD. */
 void json_string(FILE *out, const char *text);
 /* 1234567 as "1,234,567"; `text` holds at least 32 bytes. */

@@ -31,6 +31,10 @@ PROGRAM
 cp program.c program.cc
 version=$("$foliage" --version | sed -n 's/^foliage //p')
 flags=$(pkg-config --cflags --libs foliage) || complain 'pkg-config does not find foliage'
+# Built with a sanitizer, the library wants the program to be so as well.
+for kind in address undefined thread; do
+	grep -q "^FOLIAGE_SANITIZE:STRING=.*$kind" "$build/CMakeCache.txt" 2>/dev/null && flags="$flags -fsanitize=$kind"
+done
 same 'version of foliage.pc' "$(pkg-config --modversion foliage)" "$version"
 for compiler in "${CC:-cc} program.c" "${CXX:-c++} program.cc"; do
 	if ! command -v ${compiler% *} >/dev/null; then
