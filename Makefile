@@ -1,27 +1,57 @@
-# Thin front of CMake. `make demo` and `make test` work on a fresh Debian 12 as root.
+# SPDX-License-Identifier: MIT
+# Thin front of CMake. `make demo` and `make test` work on a fresh Debian 12 as root with git, make and a network.
+#
+#   make            the release in build/: the tool is build/foliage
+#   make demo       builds the tool and shows it on a real program's trace
+#   make test       builds and runs every test
+#   make bench      speed, side by side
+#   make install    PREFIX=/usr/local, DESTDIR=
+#   make format     clang-format on every C file; `make check`: format, documents, includes, library
+#
+# CONFIG="-DFOLIAGE_WERROR=ON ..." goes to cmake, BUILD= is the folder, V=1 shows the commands.
 BUILD ?= build
 JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+CONFIG ?=
 
-all: build
-build: deps
-	@cmake -S . -B $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
-	@rm -f $(BUILD).log
-	@cmake --build $(BUILD) -j $(JOBS) -- --no-print-directory
-deps:
-	@sh scripts/setup.sh
-test: build
-	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
-# Replays the trace that the project ships, then the published fio table at demo scale.
-demo: build
-	@$(BUILD)/foliage replay data/demo.csv.zst --memory 1%,5%,10% --policy clru,mglru,fg,lru,s3fifo,arc,belady -j $(JOBS)
-	@$(BUILD)/foliage bench fio-read --demo -j $(JOBS)
-bench: build
-	@cmake --build $(BUILD) -j $(JOBS) --target benches -- --no-print-directory
+cmake_build = cmake --build $(BUILD) -j $(JOBS) $(if $(V),-v) --target $(1) -- --no-print-directory $(if $(V),,-s)
+
+all: configure
+	@$(call cmake_build,all)
+
+configure:
+	@sh scripts/setup.sh build
+	@sh scripts/configure.sh $(BUILD) $(CONFIG)
+
+demo: configure
+	@$(call cmake_build,foliage_bin)
+	@sh scripts/demo.sh $(BUILD)/foliage $(JOBS)
+
+test:
+	@sh scripts/setup.sh build test
+	@sh scripts/configure.sh $(BUILD) $(CONFIG)
+	@$(call cmake_build,all)
+	@$(call cmake_build,tests)
+	@sh scripts/run-tests.sh $(BUILD) -j $(JOBS)
+
+bench: all
+	@$(call cmake_build,benches)
 	@$(BUILD)/bench_replay
 	@sh bench/instructions.sh $(BUILD)/bench_replay
-PREFIX ?= /usr/local
-install: build
+
+install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+check: all
+	@sh scripts/check-format.sh
+	@sh scripts/check-includes.sh
+	@sh scripts/check-docs.sh $(BUILD)/foliage
+	@sh scripts/check-library.sh $(BUILD)/libfoliage.so
+
+format:
+	@sh scripts/check-format.sh --fix
+
 clean:
 	rm -rf build build-*
-.PHONY: all build deps test demo bench install clean
+
+.PHONY: all configure demo test bench install check format clean

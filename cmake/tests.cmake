@@ -1,9 +1,11 @@
 # Every tests/**/test_*.c is a cmocka program of its own; every tests/cli/*.sh a script that gets the tool's path.
 if(CMOCKA_FOUND)
 	enable_testing()
+	add_custom_target(tests) # `make` alone builds the product
 	# What several test programs share (the fake world).
 	file(GLOB FOLIAGE_TEST_SUPPORT CONFIGURE_DEPENDS tests/support/*.c)
-	add_library(foliage_test_support STATIC ${FOLIAGE_TEST_SUPPORT})
+	add_library(foliage_test_support STATIC EXCLUDE_FROM_ALL ${FOLIAGE_TEST_SUPPORT})
+	set_target_properties(foliage_test_support PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
 	target_link_libraries(foliage_test_support PUBLIC foliage_tool PkgConfig::CMOCKA)
 	file(GLOB_RECURSE FOLIAGE_TESTS CONFIGURE_DEPENDS tests/test_*.c tests/*/test_*.c)
 	foreach(source ${FOLIAGE_TESTS})
@@ -11,18 +13,30 @@ if(CMOCKA_FOUND)
 		get_filename_component(folder ${source} DIRECTORY)
 		get_filename_component(label ${folder} NAME)
 		file(GLOB support CONFIGURE_DEPENDS ${folder}/support_*.c)
-		add_executable(${name} ${source} ${support})
+		add_executable(${name} EXCLUDE_FROM_ALL ${source} ${support})
+		add_dependencies(tests ${name})
+		# Tests link the machine code, not the intermediate code: seconds each otherwise.
+		set_target_properties(${name} PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
+		target_link_options(${name} PRIVATE -fno-lto)
 		target_compile_options(${name} PRIVATE -Wno-missing-prototypes)
 		target_link_libraries(${name} PRIVATE foliage_test_support foliage_tool PkgConfig::CMOCKA)
 		target_compile_definitions(${name} PRIVATE FOLIAGE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 		add_test(NAME ${name} COMMAND ${name})
-		set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 900)
+		# `ctest -L threads`: what the thread sanitizer is for.
+		if(name MATCHES "threads|concurrency|lockfree")
+			list(APPEND label threads)
+		endif()
+		set_tests_properties(${name} PROPERTIES LABELS "${label}" TIMEOUT 900)
 	endforeach()
 	file(GLOB FOLIAGE_SCRIPTS CONFIGURE_DEPENDS tests/cli/test_*.sh)
 	foreach(script ${FOLIAGE_SCRIPTS})
 		get_filename_component(name ${script} NAME_WE)
 		add_test(NAME cli_${name} COMMAND bash ${script} $<TARGET_FILE:foliage_bin>)
-		set_tests_properties(cli_${name} PROPERTIES LABELS cli TIMEOUT 900
+		set(label cli)
+		if(name MATCHES "replay") # several jobs
+			list(APPEND label threads)
+		endif()
+		set_tests_properties(cli_${name} PROPERTIES LABELS "${label}" TIMEOUT 900
 			ENVIRONMENT "FOLIAGE_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
 	endforeach()
 endif()
