@@ -66,10 +66,11 @@ static double touch_ns(const uint32_t *ids, size_t n, uint32_t nr_ids)
 
 /* ---- policies ---- */
 
-static double replay_ns(const char *policy, const uint32_t *ids, size_t n, uint32_t nr_ids, uint32_t room_pages,
-			double *miss_ratio)
+static double replay_ns(const char *policy, const uint32_t *ids, size_t n, uint32_t nr_ids,
+			uint32_t room_pages, double *miss_ratio)
 {
-	struct foliage_policy_env env = {.room = room_pages, .nr_ids = nr_ids, .nr_accesses = n, .seed = 1, .scale = 1};
+	struct foliage_policy_env env = {
+		.room = room_pages, .nr_ids = nr_ids, .nr_accesses = n, .seed = 1, .scale = 1};
 	struct policy_choice choice;
 	struct foliage_stats stats;
 	struct err err = {{0}};
@@ -97,7 +98,8 @@ static double replay_ns(const char *policy, const uint32_t *ids, size_t n, uint3
 
 static void compare(const char *name, const uint32_t *ids, size_t n, uint32_t nr_ids, uint32_t room)
 {
-	static const char *const policies[] = {"fg", "mglru", "clru", "lru", "clock", "s3fifo", "arc"};
+	static const char *const policies[] = {"fg",    "mglru",  "clru", "lru",
+					       "clock", "s3fifo", "arc"};
 	double floor = touch_ns(ids, n, nr_ids);
 
 	printf("\n%s: %zu accesses, %u pages, room %u\n", name, n, nr_ids, room);
@@ -106,7 +108,8 @@ static void compare(const char *name, const uint32_t *ids, size_t n, uint32_t nr
 	for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
 		double miss_ratio, ns = replay_ns(policies[i], ids, n, nr_ids, room, &miss_ratio);
 
-		printf("%-10s %12.2f %12.1f %12.2f %12.4f\n", policies[i], ns, 1e3 / ns, ns / floor, miss_ratio);
+		printf("%-10s %12.2f %12.1f %12.2f %12.4f\n", policies[i], ns, 1e3 / ns, ns / floor,
+		       miss_ratio);
 		fflush(stdout);
 	}
 }
@@ -138,7 +141,8 @@ static void bench_w106(const char *path)
 	seconds = cpu_seconds() - start;
 	compare("w106", r.ids, r.n, r.nr_ids, r.nr_ids / 10);
 	ns = replay_ns("fg", r.ids, r.n, r.nr_ids, r.nr_ids / 10, &ratio);
-	printf("reading, unpacking and resolving: %.1f M/s; with the fg replay: %.1f M/s\n", (double)r.n / seconds / 1e6,
+	printf("reading, unpacking and resolving: %.1f M/s; with the fg replay: %.1f M/s\n",
+	       (double)r.n / seconds / 1e6,
 	       (double)r.n / (seconds + ns * 1e-9 * (double)r.n) / 1e6);
 	resolved_free(&r);
 }
@@ -159,10 +163,12 @@ static void bench_scaling(void)
 		for (size_t j = 0; j < n; j++) {
 			double u = splitmix64_unit(&state);
 
-			ids[j] = (uint32_t)((uint64_t)(u * u * u * u * sizes[i]) * 2654435761u % sizes[i]);
+			ids[j] = (uint32_t)((uint64_t)(u * u * u * u * sizes[i]) * 2654435761u %
+					    sizes[i]);
 		}
 		ns[i] = replay_ns("fg", ids, n, sizes[i], sizes[i] / 10, &ratio);
-		printf("fg, %8u unique pages: %6.2f ns/access, miss ratio %.4f\n", sizes[i], ns[i], ratio);
+		printf("fg, %8u unique pages: %6.2f ns/access, miss ratio %.4f\n", sizes[i], ns[i],
+		       ratio);
 		free(ids);
 	}
 	printf("10 M against 1 M pages: %.2f times the cost per access\n", ns[1] / ns[0]);
@@ -179,7 +185,8 @@ static void run_hits(size_t n)
 	struct err err = {{0}};
 	uint64_t state = 1;
 
-	if (policy_parse(policy ? policy : "fg", &choice, &err) || room_open(&choice, &env, &room, &err))
+	if (policy_parse(policy ? policy : "fg", &choice, &err) ||
+	    room_open(&choice, &env, &room, &err))
 		die("hits", err.text);
 	for (size_t i = 0; i < CHUNK; i++)
 		ids[i] = splitmix64_below(&state, PAGES);
@@ -200,7 +207,8 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	printf("CPU time, best of %d, one thread\n", ROUNDS);
-	snprintf(path, sizeof(path), "%s/traces/w106.u32.zst", shared ? shared : FOLIAGE_SOURCE_DIR "/../shared");
+	snprintf(path, sizeof(path), "%s/traces/w106.u32.zst",
+		 shared ? shared : FOLIAGE_SOURCE_DIR "/../shared");
 	bench_w106(path);
 	ids = zipf_ids(1000000, 10000000);
 	compare("zipf 1.0", ids, 10000000, 1000000, 100000);

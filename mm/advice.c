@@ -104,13 +104,11 @@ int64_t foliage_folio_pageout(struct foliage_engine *e, struct foliage_cpu *cpu,
 	return freed;
 }
 
-/* Change the refs of a folio wherever it is, keeping the active count right (C.10). */
-static void set_refs(struct foliage_engine *e, folio_id id, uint64_t clear, uint64_t set)
+/* The refs of a folio changed, wherever it is: keep the active count right (C.10). */
+static void refs_changed(struct foliage_engine *e, folio_id id, uint64_t old, uint64_t new)
 {
 	const struct gen_rules *rules = e->ops->rules;
-	struct folio *f = folio_at(e, id);
-	uint64_t old = folio_change(e, f, clear, set), new = (old & ~clear) | set;
-	struct lruvec *lv = folio_lruvec(e, f);
+	struct lruvec *lv = folio_lruvec(e, folio_at(e, id));
 	bool was, is;
 
 	if (!rules || !rules->refs_active || !(old & F_LRU))
@@ -126,21 +124,28 @@ static void set_refs(struct foliage_engine *e, folio_id id, uint64_t clear, uint
 
 void foliage_folio_clear_refs(struct foliage_engine *e, foliage_folio id)
 {
-	set_refs(e, id, F_REFS_MASK, 0);
+	uint64_t old = folio_change(e, folio_at(e, id), F_REFS_MASK, 0);
+
+	refs_changed(e, id, old, old & ~F_REFS_MASK);
 }
 
 void foliage_folio_gup_fast(struct foliage_engine *e, foliage_folio id)
 {
-	uint64_t flags = folio_flags(folio_at(e, id));
 	bool counts = e->ops->rules && e->ops->rules->refs_active;
+	struct folio *f = folio_at(e, id);
+	uint64_t old = folio_flags(f), new;
 
-	if (counts && gen_knobs(e)->gup_fast == GUP_FAST_INC) {
-		unsigned int refs = MIN(flags_fg_refs(flags) + 1, gen_knobs(e)->refs_max);
-
-		set_refs(e, id, F_REFS_MASK, (uint64_t)refs << F_REFS_SHIFT);
-	} else if (!counts || !flags_fg_refs(flags)) {
-		set_refs(e, id, 0, F_REFERENCED);
-	}
+	do {
+		if (!counts)
+			new = old | F_REFERENCED;
+		else if (gen_knobs(e)->gup_fast == GUP_FAST_INC)
+			new = flags_with_fg_refs(old, MIN(flags_fg_refs(old) + 1, gen_knobs(e)->refs_max));
+		else
+			new = flags_with_fg_refs(old, MAX(flags_fg_refs(old), 1u));
+		if (new == old)
+			return;
+	} while (!folio_cas(e, f, &old, new));
+	refs_changed(e, id, old, new);
 }
 
 bool foliage_folio_referenced(struct foliage_engine *e, foliage_folio id)

@@ -54,6 +54,8 @@ struct foliage_engine_policy {
 	/* -- reclaim -- */
 	enum references (*references)(struct foliage_engine *e, struct scan_control *sc, folio_id id,
 				      const struct referenced *ref);
+	/* references() has nothing to say about a folio that no page table maps: the common case skips it. */
+	bool references_by_ptes;
 	/* One lruvec at one priority; true: wants rotation in the memcg LRU. */
 	bool (*shrink_lruvec)(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc);
 	/* Once per priority pass of the target, before its lruvecs (A.5). Optional. */

@@ -416,6 +416,7 @@ static const struct foliage_engine_policy fg_ops = {
 	.activate = gen_activate,
 	.deactivate = gen_deactivate,
 	.references = fg_references,
+	.references_by_ptes = true,
 	.shrink_lruvec = gen_shrink_lruvec,
 	.size = gen_type_size,
 	.active = gen_active,

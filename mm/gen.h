@@ -162,6 +162,25 @@ void gen_clear_history(struct foliage_engine *e, struct lruvec *lv, uint64_t seq
 /* Look-ahead of the hit loops: far enough for memory, near enough to stay in the first-level cache. */
 enum { HIT_PREFETCH = 24 };
 
+/* An fd access where accesses are only counted and move nothing (B.2): `next` is inlined. */
+static inline __attribute__((always_inline)) void gen_count_access(struct foliage_engine *e, folio_id id, uint64_t old,
+								   uint64_t (*next)(uint64_t flags))
+{
+	struct folio *f = folio_at(e, id);
+	uint64_t new;
+
+	do {
+		if (!flags_evictable(old) || !(old & F_PRESENT))
+			return;
+		new = next(old);
+		if (new == old) {
+			folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_SATURATED, -1, -1, old, old);
+			return;
+		}
+	} while (!folio_cas(e, f, &old, new));
+	folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_COUNT, -1, -1, old, new);
+}
+
 /* Mark a run of folios while they are present; `mark` is inlined into the loop. */
 static inline __attribute__((always_inline)) size_t
 gen_mark_run(struct foliage_engine *e, struct foliage_cpu *cpu, const uint32_t *ids, size_t n,

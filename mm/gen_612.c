@@ -72,22 +72,10 @@ static uint64_t v612_next(uint64_t flags)
 }
 
 static inline __attribute__((always_inline)) void v612_mark(struct foliage_engine *e, struct foliage_cpu *cpu,
-							    folio_id id, uint64_t old)
+							    folio_id id, uint64_t flags)
 {
-	struct folio *f = folio_at(e, id);
-	uint64_t new;
-
 	(void)cpu;
-	do {
-		if (!flags_evictable(old) || !(old & F_PRESENT))
-			return;
-		new = v612_next(old);
-		if (new == old) {
-			folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_SATURATED, -1, -1, old, old);
-			return;
-		}
-	} while (!folio_cas(e, f, &old, new));
-	folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_COUNT, -1, -1, old, new);
+	gen_count_access(e, id, flags, v612_next);
 }
 
 static void v612_mark_accessed(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id)

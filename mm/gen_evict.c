@@ -15,7 +15,7 @@ struct gen_scan {
 	unsigned int type;
 	int tier_idx;
 	int64_t remaining; /* folios that may still be examined */
-	int64_t isolated, scanned, skipped;
+	int64_t isolated, scanned, skipped, sorted;
 	struct folio_set *out;
 	struct folio_set *aside; /* could not be isolated: back to the head */
 };
@@ -110,7 +110,7 @@ static void scan_zone(struct foliage_engine *e, struct lruvec *lv, struct scan_c
 		__builtin_prefetch(folio_at(e, folio_at(e, f->prev)->prev));
 		scan->scanned += flags_nr(flags);
 		if (sort_folio(e, lv, sc, scan, id, flags)) {
-			;
+			scan->sorted += flags_nr(flags);
 		} else if (isolate_folio(e, lv, sc, id)) {
 			scan->out->ids[scan->out->nr++] = id;
 			scan->isolated += flags_nr(flags);
@@ -150,6 +150,7 @@ static int64_t scan_folios(struct foliage_engine *e, struct lruvec *lv, struct s
 			break;
 	}
 	stat_add(e, lv, type == TYPE_ANON ? STAT_PGSCAN_ANON : STAT_PGSCAN_FILE, scan.isolated);
+	stat_add(e, lv, STAT_PGREFILL, scan.sorted);
 	sc->nr_scanned += scan.isolated;
 	*isolated = scan.isolated;
 	if (v612)

@@ -74,22 +74,10 @@ static uint64_t main_next(uint64_t flags)
 }
 
 static inline __attribute__((always_inline)) void main_mark(struct foliage_engine *e, struct foliage_cpu *cpu,
-							    folio_id id, uint64_t old)
+							    folio_id id, uint64_t flags)
 {
-	struct folio *f = folio_at(e, id);
-	uint64_t new;
-
 	(void)cpu;
-	do {
-		if (!flags_evictable(old) || !(old & F_PRESENT))
-			return;
-		new = main_next(old);
-		if (new == old) {
-			folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_SATURATED, -1, -1, old, old);
-			return;
-		}
-	} while (!folio_cas(e, f, &old, new));
-	folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_COUNT, -1, -1, old, new);
+	gen_count_access(e, id, flags, main_next);
 }
 
 static void main_mark_accessed(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id)
@@ -282,6 +270,7 @@ static const struct foliage_engine_policy main_ops = {
 	.activate = gen_activate,
 	.deactivate = gen_deactivate,
 	.references = main_references,
+	.references_by_ptes = true,
 	.shrink_lruvec = gen_shrink_lruvec,
 	.size = gen_type_size,
 	.active = gen_active,

@@ -152,10 +152,10 @@ int policy_knobs_parse(const struct foliage_policy *policy, void *knobs, const c
 	do {
 		comma = strchr(setting, ',');
 		if (comma)
-			*comma = '\0';
+			*comma++ = '\0';
 		ret = knob_set(policy, knobs, setting, err);
-		setting = comma + 1;
-	} while (!ret && comma);
+		setting = comma;
+	} while (!ret && setting);
 	free(copy);
 	return ret;
 }

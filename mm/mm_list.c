@@ -346,9 +346,11 @@ static bool stale(const struct lruvec *lv, uint64_t seq)
 static void add_stats(struct mm_walk *walk)
 {
 	struct mm_walk_state *state = walk->lv->walk;
-	unsigned int slot = walk->seq % MAX_NR_HIST;
+	bool history = gen_knobs(walk->e)->histgens;
+	unsigned int slot = history ? walk->seq % MAX_NR_HIST : 0;
 
-	if (state->stat_seq[slot] != walk->seq) {
+	/* Without history the kernel never forgets. */
+	if (history && state->stat_seq[slot] != walk->seq) {
 		state->stat_seq[slot] = walk->seq;
 		memset(state->stat[slot], 0, sizeof(state->stat[slot]));
 	}
@@ -456,13 +458,14 @@ void walk_stats(const struct foliage_engine *e, const struct lruvec *lv, uint64_
 		uint64_t out[WALK_STATS])
 {
 	const struct mm_walk_state *state = lv->walk;
-	unsigned int slot = seq % MAX_NR_HIST;
+	bool history = gen_knobs(e)->histgens;
+	unsigned int slot = history ? seq % MAX_NR_HIST : 0;
 
 	memset(out, 0, WALK_STATS * sizeof(*out));
 	if (!state)
 		return;
 	table_lock(e);
-	if (state->stat_seq[slot] == seq)
+	if (!history || state->stat_seq[slot] == seq)
 		memcpy(out, state->stat[slot], sizeof(state->stat[slot]));
 	table_unlock(e);
 }

@@ -127,7 +127,7 @@ static enum outcome shrink_folio(struct foliage_engine *e, struct scan_control *
 	if (__builtin_expect((flags & (F_LOCKED | F_UNEVICTABLE | F_MLOCKED | F_MAPPED | F_WRITEBACK | F_DIRTY |
 				       F_SWAPBACKED | F_PINS_MASK)) == 0,
 			     1)) {
-		if (!sc->ignore_references)
+		if (!sc->ignore_references && !e->ops->references_by_ptes)
 			out = check_references(e, sc, id, flags, &clean_only);
 		return out == OUT_GO_ON ? free_folio(e, sc, id) : out;
 	}

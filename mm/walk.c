@@ -95,6 +95,8 @@ static void read_table(struct mm_walk *walk, const struct foliage_mapping *m, st
 		d->contended = true;
 		return;
 	}
+	/* Density is of the range, holes included: as a booted kernel counts. */
+	d->total += end - MIN(m->first, end);
 	for (uint32_t i = m->first; i < end; i = next) {
 		folio_id id = pte_folio(e, t, i);
 
@@ -102,7 +104,6 @@ static void read_table(struct mm_walk *walk, const struct foliage_mapping *m, st
 		if (id == FOLIO_NONE)
 			continue;
 		next = pte_run_end(t, id, i, end);
-		d->total += next - i;
 		if (!pte_any(t->young, i, next) || !pte_wanted(e, walk->lv, id) ||
 		    !pte_take(t->young, i, next))
 			continue;

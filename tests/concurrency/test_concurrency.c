@@ -329,6 +329,12 @@ static void test_mayhem_fg(void **state)
 	mayhem("fg");
 }
 
+static void test_mayhem_fgw(void **state)
+{
+	(void)state;
+	mayhem("fgw");
+}
+
 static void test_mayhem_mglru(void **state)
 {
 	(void)state;
@@ -423,6 +429,7 @@ static void test_hits_take_no_lock(void **state)
 	/* Up and over all generations. */
 	hits_under_locks("fg", 100);
 	hits_under_locks("fg:tail_mode=min", 100);
+	hits_under_locks("fgw", 100);
 	hits_under_locks("mglru", 20);
 	hits_under_locks("mglru-6.12", 20);
 	/* The classic LRU moves a folio at its second access: through the activate batch, which
@@ -435,6 +442,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hits_take_no_lock), cmocka_unit_test(test_mayhem_fg),
+		cmocka_unit_test(test_mayhem_fgw),
 		cmocka_unit_test(test_mayhem_mglru),      cmocka_unit_test(test_mayhem_mglru_612),
 		cmocka_unit_test(test_mayhem_clru),       cmocka_unit_test(test_mayhem_clru_612),
 	};

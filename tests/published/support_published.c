@@ -53,12 +53,13 @@ void expect_refaults_from(const struct kernel_run *run, size_t first, double tog
 
 		snprintf(what, sizeof(what), "%s %g stat_every %llu %s", run->policy, run->theta,
 			 (unsigned long long)run->stat_every, window->phase);
-		expect_near(what, window->engine[KERNEL_REFAULTS], window->kernel[KERNEL_REFAULTS], each);
+		expect_near(what, window->engine[KERNEL_REFAULTS], window->kernel[KERNEL_REFAULTS],
+			    each);
 		kernel += window->kernel[KERNEL_REFAULTS];
 		engine += window->engine[KERNEL_REFAULTS];
 	}
-	snprintf(what, sizeof(what), "%s %s/%g seed %llu room %u", run->policy, run->memory, run->theta,
-		 (unsigned long long)run->seed, run->room);
+	snprintf(what, sizeof(what), "%s %s/%g seed %llu room %u", run->policy, run->memory,
+		 run->theta, (unsigned long long)run->seed, run->room);
 	expect_near(what, engine, kernel, together);
 }
 

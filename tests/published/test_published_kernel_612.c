@@ -43,8 +43,9 @@ static void settle_room(struct kernel_run *run, size_t *first)
 		run->room = (run->room_low + run->room_high) / 2;
 		return;
 	}
-	print_message("%s %g: file_pages of %u..%u: the kernel's room changed, judged from window w1 on\n", run->policy,
-		      run->theta, run->room_low, run->room_high);
+	print_message("%s %g: file_pages of %u..%u: the kernel's room changed, judged from window "
+		      "w1 on\n",
+		      run->policy, run->theta, run->room_low, run->room_high);
 	*first = 2;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The lower half of C.9's table, B.14, and what mainline does in their place: advice, get_user_pages, smaps, split,
- * migration.
+ * The lower half of C.9's table, B.14, and what mainline does in their place: advice,
+ * get_user_pages, smaps, split, migration.
  */
 #include "test_gen_common.h"
 
@@ -141,7 +141,8 @@ static void test_pageout(void **unused)
 		assert_int_equal(foliage_folio_pageout(w->e, &w->cpu, 0), 1);
 		assert_false(world_present(w, 0));
 		shadow = w->pages[0].shadow;
-		assert_int_equal((shadow_time(shadow) & 3) << 1 | shadow_workingset(shadow), cases[i].after);
+		assert_int_equal((shadow_time(shadow) & 3) << 1 | shadow_workingset(shadow),
+				 cases[i].after);
 		assert_int_equal(evicted(w, TYPE_FILE, cases[i].tier), 1);
 		assert_int_equal(counter_read(&root(w)->gen.nr_active[TYPE_FILE]), 0);
 		world_check(w);
@@ -201,7 +202,8 @@ static void test_gup_fast(void **unused)
 	world_free(w);
 }
 
-/* "Referenced" and "workingset" ask the counter, not the bits: with 2, 4 and 6 refs PG_referenced is clear. */
+/* "Referenced" and "workingset" ask the counter, not the bits: with 2, 4 and 6 refs PG_referenced
+ * is clear. */
 static void test_readers(void **unused)
 {
 	struct world *w = world_window("fg", 7, 4);
@@ -251,7 +253,8 @@ static void test_split(void **unused)
 			settle(w, 0, 5);
 			assert_int_equal(foliage_folio_split(w->e, &w->cpu, 0, parts, young), 0);
 			if (young && i == 0) {
-				bits = 3 << F_REFS_SHIFT; /* a real access: the second look, to the youngest */
+				bits = 3
+				       << F_REFS_SHIFT; /* a real access: the second look, to the youngest */
 				seq = 7;
 			} else if (young) {
 				bits |= R;
@@ -283,8 +286,10 @@ static void test_split_refused(void **unused)
 	world_add(w, 0, 0);
 	world_add(w, 11, 0);
 	world_add_to(w, 1, 0, 0, 0, 2, 0);
-	assert_int_equal(foliage_folio_split(w->e, &w->cpu, 0, parts, false), -EINVAL); /* one page */
-	assert_int_equal(foliage_folio_split(w->e, &w->cpu, 2, parts, false), -EINVAL); /* not here */
+	assert_int_equal(foliage_folio_split(w->e, &w->cpu, 0, parts, false),
+			 -EINVAL); /* one page */
+	assert_int_equal(foliage_folio_split(w->e, &w->cpu, 2, parts, false),
+			 -EINVAL); /* not here */
 	assert_int_equal(foliage_folio_split(w->e, &w->cpu, -7, parts, false), -EINVAL);
 	assert_int_equal(foliage_folio_split(w->e, &w->cpu, 1, NULL, false), -EINVAL);
 	assert_int_equal(foliage_folio_split(w->e, &w->cpu, 1, parts, false), -EEXIST);
@@ -306,9 +311,10 @@ static void test_migrate(void **unused)
 		unsigned int refs;
 		int64_t lands;
 	} cases[] = {
-		{"fg", 7, 0, 6}, {"fg", 6, 1, 6}, {"fg", 6, 2, 7}, {"fg", 5, 2, 5}, {"fg", 5, 7, 5}, {"fg", 4, 1, 4},
-		{"mglru", 7, 1, 6}, {"mglru", 7, 2, 7}, {"mglru", 4, 0, 4}, {"mglru", 4, 1, 5}, {"mglru-6.12", 6, 0, 7},
-		{"mglru-6.12", 4, 0, 5},
+		{"fg", 7, 0, 6},    {"fg", 6, 1, 6},         {"fg", 6, 2, 7},
+		{"fg", 5, 2, 5},    {"fg", 5, 7, 5},         {"fg", 4, 1, 4},
+		{"mglru", 7, 1, 6}, {"mglru", 7, 2, 7},      {"mglru", 4, 0, 4},
+		{"mglru", 4, 1, 5}, {"mglru-6.12", 6, 0, 7}, {"mglru-6.12", 4, 0, 5},
 	};
 
 	(void)unused;
@@ -321,7 +327,8 @@ static void test_migrate(void **unused)
 		assert_true(world_present(w, 1));
 		assert_true(world_flags(w, 1) & F_DIRTY);
 		if (world_seq(w, 1) != cases[i].lands || world_refs(w, 1) != cases[i].refs)
-			fail_msg("case %zu: %lld, %u", i, (long long)world_seq(w, 1), world_refs(w, 1));
+			fail_msg("case %zu: %lld, %u", i, (long long)world_seq(w, 1),
+				 world_refs(w, 1));
 		assert_int_equal(foliage_memcg_usage(w->e, 0), 1);
 		assert_int_equal(foliage_folio_migrate(w->e, &w->cpu, 0, 2), -EBUSY);
 		assert_int_equal(foliage_folio_migrate(w->e, &w->cpu, 1, 1), -EEXIST);
@@ -339,16 +346,11 @@ static void test_migrate(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_deactivate),
-		cmocka_unit_test(test_not_on_a_list),
-		cmocka_unit_test(test_activate),
-		cmocka_unit_test(test_lazyfree),
-		cmocka_unit_test(test_pageout),
-		cmocka_unit_test(test_pageout_fails),
-		cmocka_unit_test(test_gup_fast),
-		cmocka_unit_test(test_readers),
-		cmocka_unit_test(test_split),
-		cmocka_unit_test(test_split_refused),
+		cmocka_unit_test(test_deactivate), cmocka_unit_test(test_not_on_a_list),
+		cmocka_unit_test(test_activate),   cmocka_unit_test(test_lazyfree),
+		cmocka_unit_test(test_pageout),    cmocka_unit_test(test_pageout_fails),
+		cmocka_unit_test(test_gup_fast),   cmocka_unit_test(test_readers),
+		cmocka_unit_test(test_split),      cmocka_unit_test(test_split_refused),
 		cmocka_unit_test(test_migrate),
 	};
 

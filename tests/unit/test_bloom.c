@@ -14,7 +14,7 @@
 
 static void test_absent_says_yes(void **unused)
 {
-	struct bloom bloom = {0};
+	struct bloom bloom = {.filter = {NULL}};
 
 	(void)unused;
 	assert_true(bloom_test(&bloom, 3, 12345));
@@ -28,7 +28,7 @@ static void test_absent_says_yes(void **unused)
 
 static void test_two_take_turns(void **unused)
 {
-	struct bloom bloom = {0};
+	struct bloom bloom = {.filter = {NULL}};
 
 	(void)unused;
 	bloom_reset(&bloom, 3);
@@ -45,7 +45,7 @@ static void test_two_take_turns(void **unused)
 
 static void test_no_false_negatives(void **unused)
 {
-	struct bloom bloom = {0};
+	struct bloom bloom = {.filter = {NULL}};
 	uint64_t rng = 1;
 
 	(void)unused;
@@ -61,7 +61,7 @@ static void test_no_false_negatives(void **unused)
 /* n keys leave a share p = exp(-2n/m) of the bits clear: (1-p)^2 of strangers pass. n = m/8: 4.9 %. */
 static void test_false_positives(void **unused)
 {
-	struct bloom bloom = {0};
+	struct bloom bloom = {.filter = {NULL}};
 	unsigned int passed = 0;
 
 	(void)unused;
@@ -77,7 +77,7 @@ static void test_false_positives(void **unused)
 /* Both keys count: an item sharing one key only is refused. */
 static void test_two_keys(void **unused)
 {
-	struct bloom bloom = {0};
+	struct bloom bloom = {.filter = {NULL}};
 	unsigned int bits = 0;
 
 	(void)unused;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * FG at eviction and refault: sort (C.5), feedback (C.6), the rmap check (C.4), placement (C.7), the shadow (C.8),
- * statistics (C.10), and the scan that must promote nothing (C.13).
+ * FG at eviction and refault: sort (C.5), feedback (C.6), the rmap check (C.4), placement (C.7),
+ * the shadow (C.8), statistics (C.10), and the scan that must promote nothing (C.13).
  */
 #include "test_gen_common.h"
 
@@ -180,9 +180,10 @@ static void test_feedback_is_cumulative(void **unused)
 	struct world *w = world_window("fg", 7, 4);
 
 	(void)unused;
-	set_tier(w, TYPE_FILE, 0, 9, 136);     /* alone: 10 / 200 = 5 % */
-	set_tier(w, TYPE_FILE, 1, 80, 800);    /* 10 %: just not protected */
-	set_tier(w, TYPE_FILE, 2, 180, 1000);  /* (9 + 80 + 1) / (936 + 64) = 9 %: twice is allowed */
+	set_tier(w, TYPE_FILE, 0, 9, 136);  /* alone: 10 / 200 = 5 % */
+	set_tier(w, TYPE_FILE, 1, 80, 800); /* 10 %: just not protected */
+	set_tier(w, TYPE_FILE, 2, 180,
+		 1000); /* (9 + 80 + 1) / (936 + 64) = 9 %: twice is allowed */
 	assert_int_equal(tier_idx(w), 3);
 	set_tier(w, TYPE_FILE, 2, 181, 1000);
 	assert_int_equal(tier_idx(w), 1);
@@ -236,8 +237,9 @@ static void test_rmap_decision(void **unused)
 	(void)unused;
 	world_scan_control(w, &sc);
 	for (uint32_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct referenced ref = {
-			.ptes = cases[i].ptes, .exec = cases[i].exec, .contended = cases[i].contended};
+		const struct referenced ref = {.ptes = cases[i].ptes,
+					       .exec = cases[i].exec,
+					       .contended = cases[i].contended};
 
 		put(w, i, cases[i].flags, 4, cases[i].refs);
 		assert_int_equal(w->e->ops->references(w->e, &sc, (folio_id)i, &ref), cases[i].out);
@@ -246,7 +248,8 @@ static void test_rmap_decision(void **unused)
 	world_free(w);
 }
 
-/* KEEP with refs 1 goes to the second youngest generation, ACTIVATE with refs >= 2 to the youngest; refs stay. */
+/* KEEP with refs 1 goes to the second youngest generation, ACTIVATE with refs >= 2 to the
+ * youngest; refs stay. */
 static void test_rmap_survivors(void **unused)
 {
 	struct world *w = world_window("fg", 7, 4);
@@ -297,7 +300,7 @@ static void test_placement(void **unused)
 		{F_ANON | F_SWAPBACKED | F_SWAPCACHE, 0, false, 4},
 		{F_ANON | F_SWAPBACKED | F_SWAPCACHE, 2, false, 5},
 		{F_SWAPBACKED, 0, false, 4}, /* shmem */
-		{F_ANON, 0, false, 4},	     /* MADV_FREE: a file by type */
+		{F_ANON, 0, false, 4},       /* MADV_FREE: a file by type */
 		{F_RECLAIM | F_DIRTY, 0, false, 6},
 		{F_RECLAIM | F_WRITEBACK, 3, false, 6},
 		{F_RECLAIM, 0, false, 4},
@@ -315,11 +318,12 @@ static void test_placement(void **unused)
 
 		for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 			uint64_t flags = flags_with_fg_refs(rows[i].flags, rows[i].refs);
-			uint64_t seq = w->e->ops->rules->place(gen_knobs(w->e), root(w), &flags, rows[i].reclaiming);
+			uint64_t seq = w->e->ops->rules->place(gen_knobs(w->e), root(w), &flags,
+							       rows[i].reclaiming);
 
 			if (seq != MAX((uint64_t)rows[i].seq, min_seq))
-				fail_msg("row %zu with min_seq %llu: %llu", i, (unsigned long long)min_seq,
-					 (unsigned long long)seq);
+				fail_msg("row %zu with min_seq %llu: %llu", i,
+					 (unsigned long long)min_seq, (unsigned long long)seq);
 		}
 		world_free(w);
 	}
@@ -371,7 +375,8 @@ static void test_drain_timing(void **unused)
 /* F.4: all refs go into the shadow, at most three come back. */
 static void round_trip(bool fault)
 {
-	static const int64_t seq_read[] = {4, 4, 5, 5, 5, 5, 5, 5}, seq_fault[] = {4, 6, 7, 7, 7, 7, 7, 7};
+	static const int64_t seq_read[] = {4, 4, 5, 5, 5, 5, 5, 5},
+			     seq_fault[] = {4, 6, 7, 7, 7, 7, 7, 7};
 	static const unsigned int tiers[] = {0, 0, 1, 2, 2, 3, 3, 3}, nr_of_tier[] = {2, 1, 2, 3};
 	struct world *w = world_window("fg", 7, 4);
 	unsigned int refs;
@@ -391,7 +396,8 @@ static void round_trip(bool fault)
 	}
 	w->cpu.in_lru_fault = fault;
 	for (refs = 0; refs <= 7; refs++) {
-		int64_t before = refaulted(w, TYPE_FILE, tiers[refs]), restored = stat_of_root(w, STAT_RESTORE_FILE);
+		int64_t before = refaulted(w, TYPE_FILE, tiers[refs]),
+			restored = stat_of_root(w, STAT_RESTORE_FILE);
 		int64_t activated = stat_of_root(w, STAT_ACTIVATE_FILE);
 
 		world_add(w, refs, 0);
@@ -399,7 +405,8 @@ static void round_trip(bool fault)
 		assert_int_equal(world_seq(w, refs), fault ? seq_fault[refs] : seq_read[refs]);
 		assert_int_equal(refaulted(w, TYPE_FILE, tiers[refs]), before + 1);
 		assert_int_equal(stat_of_root(w, STAT_RESTORE_FILE) - restored, refs >= 2);
-		assert_int_equal(stat_of_root(w, STAT_ACTIVATE_FILE) - activated, fault && refs >= 1);
+		assert_int_equal(stat_of_root(w, STAT_ACTIVATE_FILE) - activated,
+				 fault && refs >= 1);
 	}
 	assert_int_equal(stat_of_root(w, STAT_REFAULT_FILE), 8);
 	world_check(w);
@@ -513,8 +520,8 @@ static void test_aging_and_active(void **unused)
 	world_free(mainline);
 }
 
-/* Without swap nobody moves anon when generations open: the oldest ones alias the youngest, and mainline calls
- * them active. */
+/* Without swap nobody moves anon when generations open: the oldest ones alias the youngest, and
+ * mainline calls them active. */
 static void test_swapless(void **unused)
 {
 	static const char *const policies[] = {"fg", "mglru"};
@@ -538,7 +545,8 @@ static void test_swapless(void **unused)
 
 /* ---- C.13 ---- */
 
-/* A cold set larger than memory, read once beside a hot set: nothing of it is promoted, and the hot set stays. */
+/* A cold set larger than memory, read once beside a hot set: nothing of it is promoted, and the
+ * hot set stays. */
 static void test_scan(void **unused)
 {
 	const uint32_t room = 2000, hot = 400, cold = 3 * room;

@@ -57,7 +57,8 @@ static void test_ladder_tail(void **unused)
 
 static void test_oldest(void **unused)
 {
-	static const char *const modes[] = {"fg", "fg:tail_mode=min", "fg:tail_mode=list", "fg:tail_mode=min_both"};
+	static const char *const modes[] = {"fg", "fg:tail_mode=min", "fg:tail_mode=list",
+					    "fg:tail_mode=min_both"};
 
 	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
@@ -391,14 +392,16 @@ static void test_tiers(void **unused)
 
 	(void)unused;
 	for (unsigned int refs = 0; refs < 16; refs++)
-		assert_int_equal(w->e->ops->rules->tier(flags_with_fg_refs(F_PRESENT | F_LRU, refs)), tiers[refs]);
+		assert_int_equal(
+			w->e->ops->rules->tier(flags_with_fg_refs(F_PRESENT | F_LRU, refs)),
+			tiers[refs]);
 	world_free(w);
 }
 
 /* ---- the table of the hit path against the rules it is made from ---- */
 
-static void ignore_event(void *ctx, folio_id id, int what, int why, int64_t from, int64_t to, unsigned int refs_from,
-			 unsigned int refs_to)
+static void ignore_event(void *ctx, folio_id id, int what, int why, int64_t from, int64_t to,
+			 unsigned int refs_from, unsigned int refs_to)
 {
 	unsigned int *events = ctx;
 
@@ -412,9 +415,11 @@ static void ignore_event(void *ctx, folio_id id, int what, int why, int64_t from
 	(*events)++;
 }
 
-static void compare_paths(const char *policy, uint64_t max_seq, uint64_t min_anon, uint64_t min_file)
+static void compare_paths(const char *policy, uint64_t max_seq, uint64_t min_anon,
+			  uint64_t min_file)
 {
-	struct world *fast = world_window(policy, max_seq, min_file), *slow = world_window(policy, max_seq, min_file);
+	struct world *fast = world_window(policy, max_seq, min_file),
+		     *slow = world_window(policy, max_seq, min_file);
 	unsigned int events = 0;
 	uint32_t page = 0;
 
@@ -431,9 +436,10 @@ static void compare_paths(const char *policy, uint64_t max_seq, uint64_t min_ano
 				put(slow, page, flags, seq, refs);
 				world_mark(fast, page, 1);
 				world_mark(slow, page, 1);
-				if ((world_flags(fast, page) ^ world_flags(slow, page)) & (F_GEN_MASK | F_REFS_MASK))
-					fail_msg("%s, type %u, seq %llu, refs %u: %#llx or %#llx", policy, type,
-						 (unsigned long long)seq, refs,
+				if ((world_flags(fast, page) ^ world_flags(slow, page)) &
+				    (F_GEN_MASK | F_REFS_MASK))
+					fail_msg("%s, type %u, seq %llu, refs %u: %#llx or %#llx",
+						 policy, type, (unsigned long long)seq, refs,
 						 (unsigned long long)world_flags(fast, page),
 						 (unsigned long long)world_flags(slow, page));
 			}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The rows of LINUX-6.12.md section 1.1, one by one, also those that a run of plain reads against the booted kernel
- * cannot see.
+ * The rows of LINUX-6.12.md section 1.1, one by one, also those that a run of plain reads against
+ * the booted kernel cannot see.
  */
 #include "test_gen_common.h"
 
@@ -9,7 +9,8 @@
 
 static void test_ladder(void **unused)
 {
-	static const uint64_t steps[] = {R, R | W, R | W | C(1), R | W | C(2), R | W | C(3), R | W | C(3)};
+	static const uint64_t steps[] = {
+		R, R | W, R | W | C(1), R | W | C(2), R | W | C(3), R | W | C(3)};
 	static const unsigned int tiers[] = {0, 1, 2, 2, 3, 3};
 	struct world *w = world_window("mglru-6.12", 7, 4);
 
@@ -35,7 +36,8 @@ static void test_ladder(void **unused)
 static void test_walk(void **unused)
 {
 	struct world *w = world_window("mglru-6.12", 7, 4);
-	void (*look)(struct foliage_engine *, struct lruvec *, folio_id, bool) = w->e->ops->walk_young;
+	void (*look)(struct foliage_engine *, struct lruvec *, folio_id, bool) =
+		w->e->ops->walk_young;
 
 	(void)unused;
 	put(w, 0, 0, 4, 15);
@@ -101,8 +103,9 @@ static void test_references(void **unused)
 	(void)unused;
 	world_scan_control(w, &sc);
 	for (uint32_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct referenced ref = {
-			.ptes = cases[i].ptes, .exec = cases[i].exec, .contended = cases[i].contended};
+		const struct referenced ref = {.ptes = cases[i].ptes,
+					       .exec = cases[i].exec,
+					       .contended = cases[i].contended};
 
 		put(w, i, cases[i].flags, 4, (unsigned int)(cases[i].before >> F_REFS_SHIFT));
 		assert_int_equal(w->e->ops->references(w->e, &sc, (folio_id)i, &ref), cases[i].out);
@@ -111,7 +114,8 @@ static void test_references(void **unused)
 	world_free(w);
 }
 
-/* One young PTE keeps, and the survivor goes to the youngest generation with nothing on its account. */
+/* One young PTE keeps, and the survivor goes to the youngest generation with nothing on its
+ * account. */
 static void test_mapped_survivor(void **unused)
 {
 	struct world *w = world_window("mglru-6.12", 7, 4);
@@ -160,14 +164,17 @@ static void test_placement(void **unused)
 
 		for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 			uint64_t flags = rows[i].flags | R | W | C(2);
-			uint64_t seq = w->e->ops->rules->place(gen_knobs(w->e), root(w), &flags, rows[i].reclaiming);
+			uint64_t seq = w->e->ops->rules->place(gen_knobs(w->e), root(w), &flags,
+							       rows[i].reclaiming);
 
 			if (seq != (uint64_t)rows[i].seq[min_seq - 4])
-				fail_msg("row %zu with min_seq %llu: %llu", i, (unsigned long long)min_seq,
-					 (unsigned long long)seq);
+				fail_msg("row %zu with min_seq %llu: %llu", i,
+					 (unsigned long long)min_seq, (unsigned long long)seq);
 			/* PG_active forgets R and C, keeps W. */
 			assert_int_equal(flags & F_REFS_MASK,
-					 rows[i].flags & F_ACTIVE ? W : (rows[i].flags & F_REFS_MASK) | R | W | C(2));
+					 rows[i].flags & F_ACTIVE
+						 ? W
+						 : (rows[i].flags & F_REFS_MASK) | R | W | C(2));
 		}
 		world_free(w);
 	}
@@ -212,7 +219,8 @@ static void test_fault_add(void **unused)
 
 /* ---- B.4 ---- */
 
-/* Protected and saturated folios: everything forgotten, to the tail, counted in the column below; tier 0 never. */
+/* Protected and saturated folios: everything forgotten, to the tail, counted in the column below;
+ * tier 0 never. */
 static void test_sort(void **unused)
 {
 	struct world *w = world_window("mglru-6.12", 7, 4);
@@ -222,7 +230,7 @@ static void test_sort(void **unused)
 	put(w, 10, 0, 5, 0);
 	put(w, 0, 0, 4, 3 | 1 << 2); /* refs 2 */
 	put(w, 1, 0, 4, 3 | 3 << 2); /* refs 4: saturated */
-	put(w, 2, 0, 4, 3);	     /* refs 1 */
+	put(w, 2, 0, 4, 3);          /* refs 1 */
 	evict(w, 64);
 	for (uint32_t page = 0; page < 2; page++) {
 		assert_int_equal(world_seq(w, page), 5);
@@ -309,7 +317,8 @@ static void test_survivors(void **unused)
 	assert_int_equal(refs_bits(w, 0), 0);
 	assert_int_equal(world_seq(w, 1), 7);
 	assert_int_equal(refs_bits(w, 1), 0);
-	/* Dirty: reclaim waits for it; activated by A.6 all the same. W gets R back, which PG_active then forgets. */
+	/* Dirty: reclaim waits for it; activated by A.6 all the same. W gets R back, which
+	 * PG_active then forgets. */
 	assert_true(world_flags(w, 2) & F_RECLAIM);
 	assert_int_equal(world_seq(w, 2), 7);
 	assert_int_equal(world_seq(w, 3), 7);
@@ -325,17 +334,19 @@ static void test_type_choice(void **unused)
 	static const struct {
 		int swappiness;
 		uint64_t min_anon, min_file;
-		int64_t anon_refaults[2]; /* of tiers 0 and 1 */
+		int64_t anon_refaults[2], file_refaults; /* anon: of tiers 0 and 1 */
 		bool no_io, anon;
 	} cases[] = {
-		{60, 4, 4, {0, 0}, false, true},	/* file refaults more */
-		{60, 4, 4, {99, 0}, false, false},
-		{60, 4, 4, {0, 9999}, false, true},	/* tier 0 alone decides */
-		{60, 4, 4, {0, 0}, true, false},	/* no I/O: file */
-		{0, 4, 5, {0, 0}, false, false},
-		{1, 4, 4, {0, 0}, false, false},
-		{1, 4, 5, {0, 0}, false, true},		/* anon lags behind */
-		{200, 4, 4, {999, 0}, false, true},
+		{60, 4, 4, {0, 0}, 100, false, true}, /* file refaults more */
+		{60, 4, 4, {99, 0}, 100, false, false},
+		{60, 4, 4, {0, 9999}, 100, false, true}, /* tier 0 alone decides */
+		{60, 4, 4, {0, 0}, 100, true, false},    /* no I/O: file */
+		{0, 4, 5, {0, 0}, 1000, false, false},
+		{1, 4, 4, {0, 0}, 1000, false, false},
+		{2, 4, 4, {0, 0}, 1000, false, true},
+		{1, 4, 5, {0, 0}, 100, false, true}, /* anon lags behind */
+		{199, 4, 4, {999, 0}, 63, false, false},
+		{200, 4, 4, {999, 0}, 63, false, true},
 	};
 
 	(void)unused;
@@ -345,12 +356,13 @@ static void test_type_choice(void **unused)
 
 		set_window(w, 7, cases[i].min_anon, cases[i].min_file);
 		for (uint32_t page = 0; page < 100; page++) {
-			put(w, page, FOLIAGE_FOLIO_ANON | FOLIAGE_FOLIO_SWAPCACHE, cases[i].min_anon, 0);
+			put(w, page, FOLIAGE_FOLIO_ANON | FOLIAGE_FOLIO_SWAPCACHE,
+			    cases[i].min_anon, 0);
 			put(w, 200 + page, 0, cases[i].min_file, 0);
 		}
 		set_tier(w, TYPE_ANON, 0, cases[i].anon_refaults[0], 936);
 		set_tier(w, TYPE_ANON, 1, cases[i].anon_refaults[1], 936);
-		set_tier(w, TYPE_FILE, 0, 100, 1000);
+		set_tier(w, TYPE_FILE, 0, cases[i].file_refaults, 1000);
 		world_scan_control(w, &sc);
 		sc.gfp_io = !cases[i].no_io;
 		gen_evict(w->e, root(w), &sc, 1, cases[i].swappiness);
@@ -373,7 +385,8 @@ static void test_tier_by_the_other_type(void **unused)
 		put_range(w, 100, 10, 4, 0);
 		put(w, 500, FOLIAGE_FOLIO_ANON, 4, 0);
 		set_tier(w, TYPE_ANON, 0, 99, 936);
-		set_tier(w, TYPE_FILE, 1, 300 + over, 1000); /* ref * 1000 * 50 <= 100 * 1000 * 150 */
+		set_tier(w, TYPE_FILE, 1, 300 + over,
+			 1000); /* ref * 1000 * 50 <= 100 * 1000 * 150 */
 		world_scan_control(w, &sc);
 		gen_evict(w->e, root(w), &sc, 1, 50);
 		for (uint32_t page = 0; page < 10; page++)
@@ -385,7 +398,8 @@ static void test_tier_by_the_other_type(void **unused)
 
 /* ---- B.7 ---- */
 
-/* Shadows of refs 0..4, and what comes back: three and more return saturated, the others with nothing. */
+/* Shadows of refs 0..4, and what comes back: three and more return saturated, the others with
+ * nothing. */
 static void test_round_trip(void **unused)
 {
 	static const struct {
@@ -393,8 +407,7 @@ static void test_round_trip(void **unused)
 		unsigned int refs, tier;
 	} rows[] = {
 		{W | C(3), 0, 0}, /* R clear: isolation forgets */
-		{R, 0, 0},	{R | W, 1, 1},		{R | W | C(1), 2, 2},
-		{R | W | C(2), 3, 2},
+		{R, 0, 0},        {R | W, 1, 1}, {R | W | C(1), 2, 2}, {R | W | C(2), 3, 2},
 	};
 
 	(void)unused;
@@ -431,7 +444,8 @@ static void test_round_trip(void **unused)
 		struct world *w = world_window("mglru-6.12", 7, 4);
 
 		assert_int_equal(w->e->ops->rules->tier(rows[0].flags), 3);
-		assert_int_equal(w->e->ops->rules->token(w->e->ops->rules->isolate(rows[0].flags)), 0);
+		assert_int_equal(w->e->ops->rules->token(w->e->ops->rules->isolate(rows[0].flags)),
+				 0);
 		world_free(w);
 	}
 }
@@ -503,7 +517,8 @@ static void test_reach(void **unused)
 
 static void test_budget(void **unused)
 {
-	/* pages of generations max - 3 .. max; what one pass frees at a priority, and whether it ages */
+	/* pages of generations max - 3 .. max; what one pass frees at a priority, and whether it
+	 * ages */
 	static const struct {
 		uint64_t min_seq;
 		uint32_t nr[4];
@@ -511,15 +526,15 @@ static void test_budget(void **unused)
 		int64_t freed;
 		bool ages;
 	} cases[] = {
-		{4, {4096, 0, 0, 0}, 12, 64, false},	 /* 1 page: one batch of 64 all the same */
+		{4, {4096, 0, 0, 0}, 12, 64, false}, /* 1 page: one batch of 64 all the same */
 		{5, {0, 4096, 0, 0}, 11, 64, false},
-		{5, {0, 2000, 0, 2096}, 11, 0, true},	 /* the young are more than half */
-		{5, {0, 2000, 0, 2096}, 12, 64, false},	 /* but not at priority 12 */
-		{5, {0, 2048, 0, 2048}, 11, 64, false},	 /* exactly half */
+		{5, {0, 2000, 0, 2096}, 11, 0, true},    /* the young are more than half */
+		{5, {0, 2000, 0, 2096}, 12, 64, false},  /* but not at priority 12 */
+		{5, {0, 2048, 0, 2048}, 11, 64, false},  /* exactly half */
 		{5, {0, 1023, 2050, 1023}, 11, 0, true}, /* the old are less than a quarter */
 		{5, {0, 1024, 2048, 1024}, 11, 64, false},
-		{4, {100, 0, 0, 4000}, 11, 64, false},	 /* four generations: never */
-		{6, {0, 0, 4096, 0}, 12, 0, false},	 /* two: budget 0 at priority 12 */
+		{4, {100, 0, 0, 4000}, 11, 64, false}, /* four generations: never */
+		{6, {0, 0, 4096, 0}, 12, 0, false},    /* two: budget 0 at priority 12 */
 		{6, {0, 0, 4096, 0}, 11, 0, true},
 	};
 
@@ -535,8 +550,10 @@ static void test_budget(void **unused)
 		sc.swappiness = 0;
 		sc.priority = cases[i].priority;
 		rotate = gen_shrink_lruvec(w->e, root(w), &sc);
-		if (sc.nr_reclaimed != cases[i].freed || (gen_max_seq(root(w)) == 8) != cases[i].ages)
-			fail_msg("case %zu: %lld freed, max_seq %llu", i, (long long)sc.nr_reclaimed,
+		if (sc.nr_reclaimed != cases[i].freed ||
+		    (gen_max_seq(root(w)) == 8) != cases[i].ages)
+			fail_msg("case %zu: %lld freed, max_seq %llu", i,
+				 (long long)sc.nr_reclaimed,
 				 (unsigned long long)gen_max_seq(root(w)));
 		assert_int_equal(rotate, cases[i].ages);
 		world_check(w);

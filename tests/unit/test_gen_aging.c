@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Aging (B.8): when generations open and close, what forced aging does to the folios, the shortcut that turns old into
- * young, and how far the types may drift apart.
+ * Aging (B.8): when generations open and close, what forced aging does to the folios, the shortcut
+ * that turns old into young, and how far the types may drift apart.
  */
 #include "test_gen_common.h"
 
-static void expect_window(const struct world *w, uint64_t max_seq, uint64_t min_anon, uint64_t min_file)
+static void expect_window(const struct world *w, uint64_t max_seq, uint64_t min_anon,
+			  uint64_t min_file)
 {
 	if (gen_max_seq(root(w)) != max_seq || gen_min_seq(root(w), TYPE_ANON) != min_anon ||
 	    gen_min_seq(root(w), TYPE_FILE) != min_file)
-		fail_msg("generations %llu/%llu..%llu", (unsigned long long)gen_min_seq(root(w), TYPE_ANON),
+		fail_msg("generations %llu/%llu..%llu",
+			 (unsigned long long)gen_min_seq(root(w), TYPE_ANON),
 			 (unsigned long long)gen_min_seq(root(w), TYPE_FILE),
 			 (unsigned long long)gen_max_seq(root(w)));
 }
@@ -55,7 +57,8 @@ static void test_one_caller_each(void **unused)
 
 	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
-		const struct world_options options = {.policy = "mglru", .nr_folios = 64, .caps = caps[i]};
+		const struct world_options options = {
+			.policy = "mglru", .nr_folios = 64, .caps = caps[i]};
 		struct world *w = world_new(&options);
 		struct scan_control sc;
 
@@ -86,7 +89,8 @@ static void test_forced_mainline(void **unused)
 	}
 	put(w, 60, 0, 4, 0);
 	settle(w, 60, 4);
-	folio_change(w->e, folio_at(w->e, 60), F_GEN_MASK, (uint64_t)gen_of(6) + 1); /* promoted meanwhile */
+	folio_change(w->e, folio_at(w->e, 60), F_GEN_MASK,
+		     (uint64_t)gen_of(6) + 1); /* promoted meanwhile */
 	gen_move_size(w->e, root(w), world_flags(w, 60), gen_of(4), gen_of(6));
 	gen_raise_oldest(w->e, root(w), TYPE_FILE);
 	for (uint32_t i = 0; i < ARRAY_SIZE(before); i++) {
@@ -99,7 +103,8 @@ static void test_forced_mainline(void **unused)
 	assert_true(at_tail(w, ARRAY_SIZE(before) - 1));
 	/* Saturated folios are not counted as protected (F.5). */
 	for (unsigned int tier = 0; tier < MAX_NR_TIERS; tier++) {
-		assert_int_equal(root(w)->gen.protected_[gen_of(4)][TYPE_FILE][tier], expected[tier]);
+		assert_int_equal(root(w)->gen.protected_[gen_of(4)][TYPE_FILE][tier],
+				 expected[tier]);
 		assert_int_equal(root(w)->gen.avg_total[TYPE_FILE][tier], expected[tier] / 2);
 	}
 	expect_window(w, 7, 4, 5);
@@ -129,7 +134,8 @@ static void test_forced_lets_go(void **unused)
 	}
 }
 
-/* F.7: what may not be evicted is not touched; the index is reused, and the coldest become the youngest. */
+/* F.7: what may not be evicted is not touched; the index is reused, and the coldest become the
+ * youngest. */
 static void test_shortcut(void **unused)
 {
 	static const struct {
@@ -173,7 +179,7 @@ static void test_close_empty(void **unused)
 		{4, 5, 60, true, 4, 5}, /* each type by itself */
 		{5, 5, 60, true, 5, 5},
 		{7, 7, 60, true, 6, 6}, /* two generations stay */
-		{7, 6, 0, true, 4, 6},	/* anon is not touched without swap */
+		{7, 6, 0, true, 4, 6},  /* anon is not touched without swap */
 		{6, 7, 201, true, 6, 4},
 		{6, 4, 60, true, 5, 4}, /* file lags: anon stays within reach */
 	};
@@ -184,14 +190,16 @@ static void test_close_empty(void **unused)
 
 		put(w, 0, FOLIAGE_FOLIO_ANON, cases[i].anon_seq, 0);
 		put(w, 1, 0, cases[i].file_seq, 0);
-		assert_int_equal(gen_try_inc_min_seq(w->e, root(w), cases[i].swappiness), cases[i].advanced);
+		assert_int_equal(gen_try_inc_min_seq(w->e, root(w), cases[i].swappiness),
+				 cases[i].advanced);
 		expect_window(w, 7, cases[i].anon, cases[i].file);
 		world_check(w);
 		world_free(w);
 	}
 }
 
-/* The reach rule both ways: s = max_seq - 2; who is beyond it while the other is below comes back to it. */
+/* The reach rule both ways: s = max_seq - 2; who is beyond it while the other is below comes back
+ * to it. */
 static void test_reach(void **unused)
 {
 	struct world *w = world_window("mglru", 7, 4);
@@ -275,8 +283,8 @@ static void test_should_run_aging(void **unused)
 		{5, 5, 12, 60, false}, {5, 5, 11, 60, true}, /* three: below priority 12 */
 		{6, 6, 12, 60, true},  {6, 6, 5, 60, true},  /* two: always */
 		{5, 6, 12, 60, false}, {5, 6, 11, 60, true}, /* the farthest evictable type decides */
-		{4, 6, 12, 0, true},   {4, 5, 11, 0, true},  {4, 5, 12, 0, false}, {6, 4, 12, 0, false},
-		{6, 4, 12, 201, true}, {4, 6, 3, 201, false},
+		{4, 6, 12, 0, true},   {4, 5, 11, 0, true},   {4, 5, 12, 0, false},
+		{6, 4, 12, 0, false},  {6, 4, 12, 201, true}, {4, 6, 3, 201, false},
 	};
 
 	(void)unused;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the tests of the multi-gen family share: a world whose window is set by hand, pages that sit where the test
- * wants them, and scans of one batch. Include it after nothing: it brings cmocka.
+ * What the tests of the multi-gen family share: a world whose window is set by hand, pages that
+ * sit where the test wants them, and scans of one batch. It includes cmocka.
  */
 #ifndef FOLIAGE_TESTS_TEST_GEN_COMMON_H
 #define FOLIAGE_TESTS_TEST_GEN_COMMON_H
@@ -19,8 +19,8 @@
 #include "mm/shadow.h"
 #include "tests/support/world.h"
 
-#define R F_REFERENCED
-#define W F_WORKINGSET
+#define R    F_REFERENCED
+#define W    F_WORKINGSET
 #define C(n) ((uint64_t)(n) << F_LRU_REFS_SHIFT)
 
 static inline struct lruvec *root(const struct world *w)
@@ -29,7 +29,8 @@ static inline struct lruvec *root(const struct world *w)
 }
 
 /* The lists must be empty, or the pages must lie within the new window. */
-static inline void set_window(struct world *w, uint64_t max_seq, uint64_t min_anon, uint64_t min_file)
+static inline void set_window(struct world *w, uint64_t max_seq, uint64_t min_anon,
+			      uint64_t min_file)
 {
 	struct lruvec *lv = root(w);
 
@@ -41,7 +42,8 @@ static inline void set_window(struct world *w, uint64_t max_seq, uint64_t min_an
 
 static inline struct world *world_window(const char *policy, uint64_t max_seq, uint64_t min_seq)
 {
-	const struct world_options options = {.policy = policy, .nr_folios = 16384, .max_memcgs = 3};
+	const struct world_options options = {
+		.policy = policy, .nr_folios = 16384, .max_memcgs = 3};
 	struct world *w = world_new(&options);
 
 	set_window(w, max_seq, min_seq, min_seq);
@@ -63,7 +65,8 @@ static inline void settle(struct world *w, uint32_t page, uint64_t seq)
 }
 
 /* A new page, `refs` as world_set_refs() takes them, at the head of generation `seq`. */
-static inline void put(struct world *w, uint32_t page, uint32_t flags, uint64_t seq, unsigned int refs)
+static inline void put(struct world *w, uint32_t page, uint32_t flags, uint64_t seq,
+		       unsigned int refs)
 {
 	world_add(w, page, flags);
 	world_drain(w);
@@ -71,7 +74,8 @@ static inline void put(struct world *w, uint32_t page, uint32_t flags, uint64_t 
 	settle(w, page, seq);
 }
 
-static inline void put_range(struct world *w, uint32_t first, uint32_t nr, uint64_t seq, unsigned int refs)
+static inline void put_range(struct world *w, uint32_t first, uint32_t nr, uint64_t seq,
+			     unsigned int refs)
 {
 	for (uint32_t i = 0; i < nr; i++)
 		put(w, first + i, 0, seq, refs);
@@ -89,7 +93,8 @@ static inline int64_t list_seq(const struct world *w, uint32_t page)
 
 	if (list < LIST_GEN)
 		return -1;
-	return (int64_t)gen_seq(gen_max_seq(root(w)), (list - LIST_GEN) / (NR_TYPES * MAX_NR_ZONES));
+	return (int64_t)gen_seq(gen_max_seq(root(w)),
+				(list - LIST_GEN) / (NR_TYPES * MAX_NR_ZONES));
 }
 
 static inline bool at_head(const struct world *w, uint32_t page)
@@ -137,7 +142,8 @@ static inline uint64_t protected_in(const struct world *w, unsigned int type, un
 	return root(w)->gen.protected_[hist_of(w, type)][type][tier];
 }
 
-static inline void set_tier(struct world *w, unsigned int type, unsigned int tier, int64_t refaults, int64_t evictions)
+static inline void set_tier(struct world *w, unsigned int type, unsigned int tier, int64_t refaults,
+			    int64_t evictions)
 {
 	struct lru_gen *g = &root(w)->gen;
 
@@ -146,10 +152,11 @@ static inline void set_tier(struct world *w, unsigned int type, unsigned int tie
 }
 
 /* The shadow of a page evicted by memcg `memcg` when its oldest generation was `seq`. */
-static inline uint64_t make_shadow(const struct world *w, uint32_t memcg, uint64_t seq, unsigned int refs)
+static inline uint64_t make_shadow(const struct world *w, uint32_t memcg, uint64_t seq,
+				   unsigned int refs)
 {
-	return shadow_pack(w->e->memcgs[memcg].id, 0, ((seq << SHADOW_REFS_BITS) | refs >> 1) & SHADOW_TIME_MASK,
-			   refs & 1);
+	return shadow_pack(w->e->memcgs[memcg].id, 0,
+			   ((seq << SHADOW_REFS_BITS) | refs >> 1) & SHADOW_TIME_MASK, refs & 1);
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Eviction of the multi-gen family: scan, sort, isolate and survivors (B.4), what happens to dirty, mapped, pinned and
- * large folios (A.6), and the loop of one lruvec with its budget (B.11).
+ * Eviction of the multi-gen family: scan, sort, isolate and survivors (B.4), what happens to
+ * dirty, mapped, pinned and large folios (A.6), and the loop of one lruvec with its budget (B.11).
  */
 #include "test_gen_common.h"
 
@@ -39,6 +39,24 @@ static void test_scan_limits(void **unused)
 	}
 }
 
+/* The batch that empties the oldest generation closes it as well; the shadows name the next one. */
+static void test_closes_behind(void **unused)
+{
+	struct world *w = world_window("mglru", 7, 4);
+
+	(void)unused;
+	put_range(w, 0, 10, 4, 0);
+	put(w, 10, 0, 5, 0);
+	evict(w, 9);
+	assert_int_equal(gen_min_seq(root(w), TYPE_FILE), 4);
+	assert_int_equal(shadow_time(w->pages[0].shadow) >> SHADOW_REFS_BITS, 4);
+	evict(w, 64);
+	assert_int_equal(gen_min_seq(root(w), TYPE_FILE), 5);
+	assert_int_equal(shadow_time(w->pages[9].shadow) >> SHADOW_REFS_BITS, 5);
+	assert_true(world_present(w, 10));
+	world_free(w);
+}
+
 static void test_two_generations(void **unused)
 {
 	static const char *const policies[] = {"mglru", "fg", "mglru-6.12"};
@@ -67,7 +85,8 @@ static void test_smaller_batch(void **unused)
 	world_free(w);
 }
 
-/* Examined folios count although they were only sorted; where nothing was isolated the type gets a second round. */
+/* Examined folios count although they were only sorted; where nothing was isolated the type gets a
+ * second round. */
 static void test_sorted_count(void **unused)
 {
 	struct world *w = world_window("mglru", 7, 4);
@@ -75,7 +94,8 @@ static void test_sorted_count(void **unused)
 
 	(void)unused;
 	put_range(w, 0, 100, 4, 15);
-	assert_int_equal(gen_evict(w->e, root(w), &sc, 30, 0), 30); /* one evictable type: one round */
+	assert_int_equal(gen_evict(w->e, root(w), &sc, 30, 0),
+			 30); /* one evictable type: one round */
 	assert_int_equal(w->nr_evicted, 0);
 	assert_int_equal(gen_evict(w->e, root(w), &sc, 30, 60), 60);
 	assert_int_equal(w->nr_evicted, 0);
@@ -103,7 +123,8 @@ static void test_other_type(void **unused)
 
 /* ---- sort ---- */
 
-/* F.5: a saturated folio goes up one generation when eviction meets it, keeps W, and is not counted as protected. */
+/* F.5: a saturated folio goes up one generation when eviction meets it, keeps W, and is not
+ * counted as protected. */
 static void test_sort_saturated(void **unused)
 {
 	struct world *w = world_window("mglru", 7, 4);
@@ -135,9 +156,9 @@ static void test_sort_protected(void **unused)
 	set_tier(w, TYPE_FILE, 2, 1000, 1000);
 	put(w, 10, 0, 5, 0);
 	put(w, 0, 0, 4, 1 | 2 << 2); /* refs 3 */
-	put(w, 1, 0, 4, 2);	     /* W: tier 3 */
+	put(w, 1, 0, 4, 2);          /* W: tier 3 */
 	put(w, 2, 0, 4, 1 | 1 << 2); /* refs 2: tier 1 */
-	put(w, 3, 0, 4, 15);	     /* saturated */
+	put(w, 3, 0, 4, 15);         /* saturated */
 	put(w, 4, 0, 4, 0);
 	evict(w, 4);
 	assert_int_equal(world_seq(w, 0), 5);
@@ -314,14 +335,16 @@ static void test_held(void **unused)
 	put(w, 4, 0, 4, 0);
 	world_map(w, mm, 4, 4);
 	w->pages[4].rmap_busy = true;
-	evict(w, 64);
-	assert_int_equal(world_seq(w, 0), 6);			/* pinned: activated */
-	assert_int_equal(world_seq(w, 1), 6);			/* cannot be unmapped: activated */
-	assert_int_equal(world_list(w, 2), LIST_UNEVICTABLE);	/* a locked mapping */
-	assert_false(world_present(w, 3));			/* unmapped and gone */
+	put(w, 50, 0, 4, 0); /* keeps the oldest generation open */
+	evict(w, 5);
+	assert_int_equal(world_seq(w, 0), 6);                 /* pinned: activated */
+	assert_int_equal(world_seq(w, 1), 6);                 /* cannot be unmapped: activated */
+	assert_int_equal(world_list(w, 2), LIST_UNEVICTABLE); /* a locked mapping */
+	assert_false(world_present(w, 3));                    /* unmapped and gone */
 	assert_false(world_mapped(w, mm, 3));
 	assert_int_equal(world_seq(w, 4), 6); /* kept */
 	assert_int_equal(stat_of_root(w, STAT_PGACTIVATE), 2);
+	assert_int_equal(evicted(w, TYPE_FILE, 0), 1); /* the feedback heard of page 3 alone */
 	world_check(w);
 	world_free(w);
 }
@@ -406,7 +429,8 @@ static void test_under_writeback(void **unused)
 	world_free(w);
 }
 
-/* Everything isolated was dirty and nobody writes: the flusher is woken. One clean page, and it is not. */
+/* Everything isolated was dirty and nobody writes: the flusher is woken. One clean page, and it is
+ * not. */
 static void test_flusher(void **unused)
 {
 	for (uint32_t clean = 0; clean < 2; clean++) {
@@ -560,7 +584,8 @@ static void test_memcg_abort(void **unused)
 		{"fg:memcg_abort=0", false, false, 1024},
 		{"fg:memcg_abort=0", true, false, 64},
 		{"fg:memcg_abort=0", false, true, 64},
-		/* Its budget shrinks with what is left: 13 batches, (4096 - 12 * 64) / 4 > 12 * 64. */
+		/* Its budget shrinks with what is left: 13 batches, (4096 - 12 * 64) / 4 > 12 *
+		 * 64. */
 		{"mglru-6.12", false, false, 832},
 		{"mglru-6.12:memcg_abort=1", false, false, 64},
 	};
@@ -601,7 +626,8 @@ static void test_kswapd_abort(void **unused)
 	(void)unused;
 }
 
-/* A generation opened does not end the pass of memcg-limit reclaim, but it does that of global reclaim. */
+/* A generation opened does not end the pass of memcg-limit reclaim, but it does that of global
+ * reclaim. */
 static void test_aging_within_a_pass(void **unused)
 {
 	for (int global = 0; global < 2; global++) {
@@ -654,13 +680,15 @@ static void test_protection(void **unused)
 
 	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct world_options options = {.policy = "fg", .nr_folios = 8192, .max_memcgs = 3};
+		const struct world_options options = {
+			.policy = "fg", .nr_folios = 8192, .max_memcgs = 3};
 		struct world *w = world_new(&options);
 		struct scan_control sc = control(w);
 		int a = foliage_memcg_create(w->e, 0, "a");
 		struct lruvec *lv = world_lruvec(w, (uint32_t)a, 0);
 
-		assert_int_equal(foliage_memcg_set(w->e, (uint32_t)a, cases[i].limit, cases[i].value), 0);
+		assert_int_equal(
+			foliage_memcg_set(w->e, (uint32_t)a, cases[i].limit, cases[i].value), 0);
 		for (uint32_t page = 0; page < 4096; page++)
 			world_add_to(w, page, (uint32_t)a, 0, 0, 0, 0);
 		sc.swappiness = 0;
@@ -737,6 +765,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_scan_limits),
+		cmocka_unit_test(test_closes_behind),
 		cmocka_unit_test(test_two_generations),
 		cmocka_unit_test(test_smaller_batch),
 		cmocka_unit_test(test_sorted_count),

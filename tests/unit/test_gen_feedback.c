@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tier feedback (B.6) at its edges, what is carried over when a generation closes, and the recency of a refault (B.7).
+ * Tier feedback (B.6) at its edges, what is carried over when a generation closes, and the recency
+ * of a refault (B.7).
  */
 #include "test_gen_common.h"
 
@@ -55,9 +56,15 @@ static void test_gains(void **unused)
 		const char *policy;
 		int64_t edge;
 	} cases[] = {
-		{"mglru", 150},		      {"mglru:gain_base=1", 300},	{"mglru:gain_tier=4", 200},
-		{"mglru-revert", 150},	      {"mglru-6.12", 200},		{"mglru-6.12:gain_base=2", 100},
-		{"mglru-6.12:gain_tier=3", 300}, {"fg", 200},			{"fg:gain_base=2", 100},
+		{"mglru", 150},
+		{"mglru:gain_base=1", 300},
+		{"mglru:gain_tier=4", 200},
+		{"mglru-revert", 150},
+		{"mglru-6.12", 200},
+		{"mglru-6.12:gain_base=2", 100},
+		{"mglru-6.12:gain_tier=3", 300},
+		{"fg", 200},
+		{"fg:gain_base=2", 100},
 		{"fg:gain_tier=3", 300},
 	};
 
@@ -141,7 +148,8 @@ static void test_carry_over(void **unused)
 /* With history the slots live until aging takes them for a new generation. */
 static void test_histgens(void **unused)
 {
-	static const char *const policies[] = {"mglru:histgens=4", "mglru-6.12:histgens=4", "fg:histgens=4"};
+	static const char *const policies[] = {"mglru:histgens=4", "mglru-6.12:histgens=4",
+					       "fg:histgens=4"};
 
 	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
@@ -172,18 +180,22 @@ static void test_type_choice(void **unused)
 {
 	static const struct {
 		int swappiness;
-		int64_t anon_refaults;
+		int64_t anon_refaults, file_refaults;
 		bool anon;
-	} cases[] = {
-		{60, 0, true}, /* file refaults and anon does not: scan anon */
-		{60, 99, false},
-		{100, 99, false},
-		{0, 0, false},
-		{1, 0, false},
-		{2, 0, true},
-		{200, 10000, true},
-		{201, 10000, true},
-	};
+	} cases
+		[] =
+			{
+				{60, 0, 100, true}, /* file refaults and anon does not: scan anon */
+				{60, 99, 100, false},
+				{100, 99, 100, false},
+				{0, 0, 1000, false},
+				{1, 0, 1000, false}, /* however much it refaults */
+				{2, 0, 1000, true},
+				{199, 10000, 63, false}, /* too few refaults of file to say */
+				{200, 10000, 63, true},
+				{200, 10000, 100, true},
+				{201, 10000, 100, true},
+			};
 
 	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -196,13 +208,14 @@ static void test_type_choice(void **unused)
 			put(w, 100 + page, 0, 4, 0);
 		}
 		set_tier(w, TYPE_ANON, 2, cases[i].anon_refaults, 936); /* not only tier 0 */
-		set_tier(w, TYPE_FILE, 3, 100, 1000);
+		set_tier(w, TYPE_FILE, 3, cases[i].file_refaults, 1000);
 		world_scan_control(w, &sc);
 		gen_evict(w->e, root(w), &sc, 16, cases[i].swappiness);
 		anon = stat_of_root(w, STAT_PGSCAN_ANON);
 		file = stat_of_root(w, STAT_PGSCAN_FILE);
 		if ((anon > 0) != cases[i].anon || (file > 0) == cases[i].anon)
-			fail_msg("case %zu: %lld anon, %lld file", i, (long long)anon, (long long)file);
+			fail_msg("case %zu: %lld anon, %lld file", i, (long long)anon,
+				 (long long)file);
 		world_free(w);
 	}
 }
@@ -218,7 +231,7 @@ static void test_type_edge(void **unused)
 			put(w, page, FOLIAGE_FOLIO_ANON, 4, 0);
 			put(w, 100 + page, 0, 4, 0);
 		}
-		set_tier(w, TYPE_ANON, 0, 59, 936);	   /* 60 / 1000 */
+		set_tier(w, TYPE_ANON, 0, 59, 936); /* 60 / 1000 */
 		set_tier(w, TYPE_FILE, 0, 140 + over, 1000);
 		world_scan_control(w, &sc);
 		gen_evict(w->e, root(w), &sc, 4, 60);
@@ -238,7 +251,8 @@ static void test_recency(void **unused)
 	static const struct {
 		uint64_t seq;
 		bool recent;
-	} cases[] = {{7, true}, {6, true}, {4, true}, {3, false}, {0, false}, {10, true}, {11, false}};
+	} cases[] = {{7, true},  {6, true},  {4, true},  {3, false},
+		     {0, false}, {10, true}, {11, false}};
 
 	(void)unused;
 	for (size_t p = 0; p < ARRAY_SIZE(policies); p++)
@@ -302,18 +316,12 @@ static void test_other_lruvec(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_edges),
-		cmocka_unit_test(test_against_tier_0),
-		cmocka_unit_test(test_gains),
-		cmocka_unit_test(test_totals),
-		cmocka_unit_test(test_ok_rounding),
-		cmocka_unit_test(test_carry_over),
-		cmocka_unit_test(test_histgens),
-		cmocka_unit_test(test_type_choice),
-		cmocka_unit_test(test_type_edge),
-		cmocka_unit_test(test_recency),
-		cmocka_unit_test(test_recency_wraps),
-		cmocka_unit_test(test_other_lruvec),
+		cmocka_unit_test(test_edges),         cmocka_unit_test(test_against_tier_0),
+		cmocka_unit_test(test_gains),         cmocka_unit_test(test_totals),
+		cmocka_unit_test(test_ok_rounding),   cmocka_unit_test(test_carry_over),
+		cmocka_unit_test(test_histgens),      cmocka_unit_test(test_type_choice),
+		cmocka_unit_test(test_type_edge),     cmocka_unit_test(test_recency),
+		cmocka_unit_test(test_recency_wraps), cmocka_unit_test(test_other_lruvec),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where a folio enters under mainline and the variants of the threads: the table of B.3, every row of D.1's table, the
- * credits of D.3, and the scanning of D.2.
+ * Where a folio enters under mainline and the variants of the threads: the table of B.3, every row
+ * of D.1's table, the credits of D.3, and the scanning of D.2.
  */
 #include "test_gen_common.h"
 
@@ -125,8 +125,9 @@ static void test_drain_timing(void **unused)
 		const char *policy;
 		int64_t seq[3]; /* marked 0, 1, 2 times before the drain */
 	} cases[] = {
-		{"mglru", {4, 5, 5}},	      {"mglru-revert", {4, 4, 4}}, {"mglru-quickfix", {4, 4, 4}},
-		{"mglru-oneline", {4, 4, 5}}, {"mglru-credit", {4, 5, 5}},
+		{"mglru", {4, 5, 5}},          {"mglru-revert", {4, 4, 4}},
+		{"mglru-quickfix", {4, 4, 4}}, {"mglru-oneline", {4, 4, 5}},
+		{"mglru-credit", {4, 5, 5}},
 	};
 
 	(void)unused;
@@ -166,7 +167,8 @@ static void test_fault_add(void **unused)
 		{"mglru-quickfix", {5, 7, 6, 6, 7}, false},
 		{"mglru:fault_add=active", {6, 7, 6, 6, 7}, false},
 	};
-	static const uint32_t flags[] = {0, 0, FOLIAGE_FOLIO_ANON, FOLIAGE_FOLIO_ANON | FOLIAGE_FOLIO_SWAPCACHE,
+	static const uint32_t flags[] = {0, 0, FOLIAGE_FOLIO_ANON,
+					 FOLIAGE_FOLIO_ANON | FOLIAGE_FOLIO_SWAPCACHE,
 					 FOLIAGE_FOLIO_ANON | FOLIAGE_FOLIO_SWAPCACHE};
 
 	(void)unused;
@@ -178,7 +180,8 @@ static void test_fault_add(void **unused)
 		for (uint32_t page = 0; page < 5; page++) {
 			world_add(w, page, flags[page]);
 			if (world_seq(w, page) != cases[i].seq[page])
-				fail_msg("%s, page %u: %lld", cases[i].policy, page, (long long)world_seq(w, page));
+				fail_msg("%s, page %u: %lld", cases[i].policy, page,
+					 (long long)world_seq(w, page));
 		}
 		assert_int_equal(refs_bits(w, 0), cases[i].marked ? R : 0);
 		assert_int_equal(refs_bits(w, 1), W);
@@ -201,7 +204,8 @@ static void test_fault_add(void **unused)
 	}
 }
 
-/* The hazard of the quick fix: with three generations its PG_active file folio lands in the oldest. */
+/* The hazard of the quick fix: with three generations its PG_active file folio lands in the
+ * oldest. */
 static void test_quickfix_three_generations(void **unused)
 {
 	struct world *w = world_window("mglru-quickfix", 7, 5);
@@ -267,7 +271,8 @@ static void test_credits(void **unused)
 	world_free(w);
 }
 
-/* Credits are pulled 64 at a time, belong to the lruvec, and are forfeited when the cpu turns to another. */
+/* Credits are pulled 64 at a time, belong to the lruvec, and are forfeited when the cpu turns to
+ * another. */
 static void test_credit_batch(void **unused)
 {
 	static const uint32_t batches[] = {64, 5};
@@ -327,7 +332,7 @@ static void test_credit_cap_and_decay(void **unused)
 		struct world *w = world_window(cases[i].policy, 7, 4);
 
 		put_range(w, 100, 32, 4, 0);
-		w->cpu.batch = 31;	/* the file pages of the cap stay 32 */
+		w->cpu.batch = 31;     /* the file pages of the cap stay 32 */
 		w->cpu.credits = 1000; /* nobody takes from the pot */
 		w->cpu.credit_owner = root(w)->index + 1;
 		for (uint32_t page = 0; page < 20; page++)
@@ -347,7 +352,8 @@ static void test_credit_cap_and_decay(void **unused)
 
 static int64_t reclaim_without_io(struct world *w)
 {
-	const struct foliage_reclaim_request request = {.nr = 1, .swappiness = 100, .memcg_limit = true, .no_io = true};
+	const struct foliage_reclaim_request request = {
+		.nr = 1, .swappiness = 100, .memcg_limit = true, .no_io = true};
 
 	return foliage_reclaim(w->e, &w->cpu, &request);
 }
@@ -374,7 +380,8 @@ static uint32_t anon_order_broken(const struct world *w)
 	return broken;
 }
 
-/* F.7: file at two generations is aged with the original swappiness, so the anon pages are moved, not aliased. */
+/* F.7: file at two generations is aged with the original swappiness, so the anon pages are moved,
+ * not aliased. */
 static void test_noio(void **unused)
 {
 	struct world *w = noio_world("mglru-noio", 9); /* 640 / 64 = 10 */
@@ -391,7 +398,8 @@ static void test_noio(void **unused)
 	world_free(w);
 }
 
-/* The reviewer's variant passes the restricted swappiness on to aging: the shortcut turns anon upside down. */
+/* The reviewer's variant passes the restricted swappiness on to aging: the shortcut turns anon
+ * upside down. */
 static void test_noio_fold(void **unused)
 {
 	struct world *w = noio_world("mglru-noio:noio_fold=1", 9);
@@ -412,7 +420,10 @@ static void test_noio_conditions(void **unused)
 		const char *policy;
 		int64_t swapcache;
 		bool anon;
-	} cases[] = {{"mglru-noio", 9, false}, {"mglru-noio", 10, true}, {"mglru", 0, true}, {"mglru-noio:noio=0", 0, true}};
+	} cases[] = {{"mglru-noio", 9, false},
+		     {"mglru-noio", 10, true},
+		     {"mglru", 0, true},
+		     {"mglru-noio:noio=0", 0, true}};
 
 	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mainline's access counter (B.2), the survivors of eviction that it decides on (B.4), and its refault (B.7); with the
- * variants that differ there (D.1).
+ * Mainline's access counter (B.2), the survivors of eviction that it decides on (B.4), and its
+ * refault (B.7); with the variants that differ there (D.1).
  */
 #include "test_gen_common.h"
 
@@ -87,7 +87,8 @@ static void test_run(void **unused)
 static void test_walk(void **unused)
 {
 	struct world *w = world_window("mglru", 7, 4);
-	void (*look)(struct foliage_engine *, struct lruvec *, folio_id, bool) = w->e->ops->walk_young;
+	void (*look)(struct foliage_engine *, struct lruvec *, folio_id, bool) =
+		w->e->ops->walk_young;
 
 	(void)unused;
 	put(w, 0, 0, 4, 3 << 2);
@@ -135,7 +136,8 @@ static void check_rmap(const char *policy, const struct rmap_case *cases, size_t
 		put(w, i, 0, 4, (unsigned int)(cases[i].before >> F_REFS_SHIFT));
 		if (w->e->ops->references(w->e, &sc, (folio_id)i, &ref) != cases[i].out ||
 		    refs_bits(w, i) != cases[i].after)
-			fail_msg("%s, case %u: refs %#llx", policy, i, (unsigned long long)refs_bits(w, i));
+			fail_msg("%s, case %u: refs %#llx", policy, i,
+				 (unsigned long long)refs_bits(w, i));
 		/* A neighbour: the same, and promotion goes through the activate batch. */
 		put(w, 100 + i, 0, 4, (unsigned int)(cases[i].before >> F_REFS_SHIFT));
 		w->e->ops->neighbour_young(w->e, &w->cpu, (folio_id)(100 + i), cases[i].exec);
@@ -175,10 +177,8 @@ static void test_rmap(void **unused)
 static void test_rmap_reverted(void **unused)
 {
 	static const struct rmap_case cases[] = {
-		{0, false, REFERENCES_KEEP, R},
-		{0, true, REFERENCES_ACTIVATE, W},
-		{R, false, REFERENCES_ACTIVATE, W},
-		{R | C(1), false, REFERENCES_ACTIVATE, W},
+		{0, false, REFERENCES_KEEP, R},     {0, true, REFERENCES_ACTIVATE, W},
+		{R, false, REFERENCES_ACTIVATE, W}, {R | C(1), false, REFERENCES_ACTIVATE, W},
 		{W, false, REFERENCES_ACTIVATE, W},
 	};
 
@@ -192,6 +192,7 @@ static void test_rmap_other_answers(void **unused)
 {
 	struct world *w = world_window("mglru", 7, 4);
 	const struct referenced none = {0}, contended = {.contended = true};
+	const struct referenced code = {.ptes = 1, .exec = true};
 	struct scan_control sc;
 
 	(void)unused;
@@ -200,6 +201,9 @@ static void test_rmap_other_answers(void **unused)
 	assert_int_equal(w->e->ops->references(w->e, &sc, 0, &none), REFERENCES_RECLAIM);
 	assert_int_equal(w->e->ops->references(w->e, &sc, 0, &contended), REFERENCES_KEEP);
 	assert_int_equal(refs_bits(w, 0), R | W | C(3));
+	put(w, 1, FOLIAGE_FOLIO_ANON, 4, 0); /* code is files only */
+	assert_int_equal(w->e->ops->references(w->e, &sc, 1, &code), REFERENCES_KEEP);
+	assert_int_equal(refs_bits(w, 1), R);
 	world_free(w);
 }
 
@@ -220,7 +224,8 @@ static void test_isolation(void **unused)
 /* ---- refaults ---- */
 
 /* Evict a page with `refs`, bring it back, and say what it came back with. */
-static uint64_t come_back(const char *policy, unsigned int refs, bool fault, int64_t *activated, int64_t *restored)
+static uint64_t come_back(const char *policy, unsigned int refs, bool fault, int64_t *activated,
+			  int64_t *restored)
 {
 	struct world *w = world_window(policy, 7, 4);
 	uint64_t bits;
@@ -248,7 +253,8 @@ static void test_refault(void **unused)
 		unsigned int before;
 		uint64_t after;
 	} cases[] = {
-		{0, 0}, {1, 0}, {1 | 1 << 2, C(1)}, {1 | 2 << 2, C(2)}, {1 | 3 << 2, C(3)}, {2, W}, {3, W}, {3 | 2 << 2, W},
+		{0, 0}, {1, 0}, {1 | 1 << 2, C(1)}, {1 | 2 << 2, C(2)}, {1 | 3 << 2, C(3)},
+		{2, W}, {3, W}, {3 | 2 << 2, W},
 	};
 	int64_t activated, restored;
 
@@ -256,7 +262,8 @@ static void test_refault(void **unused)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		bool workingset = cases[i].before & 2;
 
-		assert_int_equal(come_back("mglru", cases[i].before, false, &activated, &restored), cases[i].after);
+		assert_int_equal(come_back("mglru", cases[i].before, false, &activated, &restored),
+				 cases[i].after);
 		assert_int_equal(activated, 0);
 		assert_int_equal(restored, workingset);
 		/* In a fault the statistic rises for W alone, as the commit has it. */
@@ -282,9 +289,9 @@ static void test_token(void **unused)
 		uint64_t flags;
 		unsigned int low, w, tier;
 	} rows[] = {
-		{0, 0, 0, 0},	       {C(3), 0, 0, 0},		{R, 0, 0, 0},	     {R | C(1), 1, 0, 1},
-		{R | C(2), 2, 0, 2},   {R | C(3), 3, 0, 2},	{W, 0, 1, 3},	     {R | W, 0, 1, 3},
-		{R | W | C(2), 2, 1, 3},
+		{0, 0, 0, 0},        {C(3), 0, 0, 0},     {R, 0, 0, 0},
+		{R | C(1), 1, 0, 1}, {R | C(2), 2, 0, 2}, {R | C(3), 3, 0, 2},
+		{W, 0, 1, 3},        {R | W, 0, 1, 3},    {R | W | C(2), 2, 1, 3},
 	};
 	struct world *w = world_window("mglru", 7, 4);
 
@@ -313,16 +320,11 @@ static void test_token(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ladder),
-		cmocka_unit_test(test_stale_counter),
-		cmocka_unit_test(test_ignored),
-		cmocka_unit_test(test_run),
-		cmocka_unit_test(test_walk),
-		cmocka_unit_test(test_rmap),
-		cmocka_unit_test(test_rmap_reverted),
-		cmocka_unit_test(test_rmap_other_answers),
-		cmocka_unit_test(test_isolation),
-		cmocka_unit_test(test_refault),
+		cmocka_unit_test(test_ladder),        cmocka_unit_test(test_stale_counter),
+		cmocka_unit_test(test_ignored),       cmocka_unit_test(test_run),
+		cmocka_unit_test(test_walk),          cmocka_unit_test(test_rmap),
+		cmocka_unit_test(test_rmap_reverted), cmocka_unit_test(test_rmap_other_answers),
+		cmocka_unit_test(test_isolation),     cmocka_unit_test(test_refault),
 		cmocka_unit_test(test_token),
 	};
 

@@ -233,7 +233,8 @@ static void test_walk_line(void **state)
 	char *text;
 
 	(void)state;
-	world_vma(w, mm, 0, 1024, 0);
+	world_vma(w, mm, 0, 32, 0);
+	world_vma(w, mm, 512 + 32, 32, 0);
 	for (uint32_t i = 0; i < 64; i++) {
 		world_add(w, i, FOLIAGE_FOLIO_MAPPED);
 		world_map(w, mm, i < 32 ? i : 512 + i, i);

@@ -26,7 +26,7 @@ struct fixture {
 static void add_process(struct world *w, uint32_t memcg, uint32_t *mm, uint32_t page)
 {
 	*mm = world_mm(w, memcg);
-	world_vma(w, *mm, 512, 512, 0);
+	world_vma(w, *mm, 512 + page, 1, 0);
 	world_add_to(w, page, memcg, 0, 0, 0, 0);
 	world_map(w, *mm, 512 + page, page);
 }
@@ -134,7 +134,7 @@ static void test_ran_is_per_node(void **unused)
 	(void)unused;
 	world_scan_control(w, &sc);
 	mm = world_mm(w, 0);
-	world_vma(w, mm, 0, 512, 0);
+	world_vma(w, mm, 0, 2, 0);
 	for (uint32_t node = 0; node < 2; node++) {
 		world_add_to(w, node, 0, node, 0, 0, 0);
 		world_map(w, mm, node, node);
