@@ -343,10 +343,15 @@ static bool stale(const struct lruvec *lv, uint64_t seq)
 	return lv->walk->seq == seq || gen_max_seq(lv) != seq;
 }
 
+static bool keeps_history(const struct foliage_engine *e)
+{
+	return e->ops->rules && gen_knobs(e)->histgens;
+}
+
 static void add_stats(struct mm_walk *walk)
 {
 	struct mm_walk_state *state = walk->lv->walk;
-	bool history = gen_knobs(walk->e)->histgens;
+	bool history = keeps_history(walk->e);
 	unsigned int slot = history ? walk->seq % MAX_NR_HIST : 0;
 
 	/* Without history the kernel never forgets. */
@@ -458,7 +463,7 @@ void walk_stats(const struct foliage_engine *e, const struct lruvec *lv, uint64_
 		uint64_t out[WALK_STATS])
 {
 	const struct mm_walk_state *state = lv->walk;
-	bool history = gen_knobs(e)->histgens;
+	bool history = keeps_history(e);
 	unsigned int slot = history ? seq % MAX_NR_HIST : 0;
 
 	memset(out, 0, WALK_STATS * sizeof(*out));

@@ -254,9 +254,10 @@ static int report_run(const struct comparison *c, const struct kernel_run *run,
 			run->policy, run->memory, run->theta, (unsigned long long)run->seed,
 			run->engine, run->room, (unsigned long long)run->hash);
 	if (!r && run->done && run->room_low)
-		r = suite_report_note(report, "    the kernel's file_pages allow rooms of %u..%u%s", run->room_low,
-				      run->room_high,
-				      run->room_low > run->room_high ? ": its room changed during the run" : "");
+		r = suite_report_note(
+			report, "    the kernel's file_pages allow rooms of %u..%u%s",
+			run->room_low, run->room_high,
+			run->room_low > run->room_high ? ": its room changed during the run" : "");
 	return r;
 }
 

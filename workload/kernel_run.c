@@ -261,7 +261,8 @@ int kernel_run_engine(struct kernel_run *run, bool (*stopped)(void), struct err 
 		for (int i = 0; i < KERNEL_NR_METRICS; i++)
 			run->windows[w].engine[i] = 0;
 	for (uint32_t i = 0; i < rooms && !r; i++)
-		r = run_in_room(run, &choice, run->room - run->spread + i * step, 1.0 / rooms, stopped, err);
+		r = run_in_room(run, &choice, run->room - run->spread + i * step, 1.0 / rooms,
+				stopped, err);
 	policy_choice_free(&choice);
 	return r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The compiler of scenario texts: declarations become tables, generators become accesses, everything else becomes a text that
- * an operation names.
+ * The compiler of scenario texts: declarations become tables, generators become accesses,
+ * everything else becomes a text that an operation names.
  *
  *     file NAME PAGES | exec NAME PAGES | anon NAME PAGES
  *     group PATH | process NAME GROUP
@@ -13,8 +13,12 @@
  *     run COUNT GEN[*WEIGHT] ...                COUNT requests, the generators taking turns by weight
  *     do PROCESS-LINE                           fsync FILE, fadvise FILE ADVICE, madvise FILE FIRST N ADVICE
  *     repeat N ... end                          the lines between, N times; generators go on where they were
- *     lru y|n, zram BYTES, policy TEXT          the machine
- *     anything else                             a control line: stat, dump, flush, knob, set, reclaim, lru_gen, sleep
+ *     lru y|n, zram BYTES, policy TEXT, tlb N   the machine
+ *     expect agree PERCENT                      accesses that must agree
+ *     expect within PERCENT                     how far refaults and pgsteal may be off
+ *     expect room PAGES                         the room is known to so many pages only: the best is judged
+ *     anything else                             a control line: stat, dump, flush, knob, set, reclaim,
+ *                                               lru_gen, sleep
  */
 #include "workload/scenario.h"
 
@@ -64,8 +68,8 @@ struct compiler {
 
 static int bad(struct compiler *c, const char *what, const char *word)
 {
-	return err_set(c->err, -EILSEQ, "%s: line %u: %s%s%s", c->path, c->line, what, word ? ": " : "",
-		       word ? word : "");
+	return err_set(c->err, -EILSEQ, "%s: line %u: %s%s%s", c->path, c->line, what,
+		       word ? ": " : "", word ? word : "");
 }
 
 static bool number(const char *word, uint64_t *n)
@@ -161,7 +165,8 @@ static int start_generator(struct compiler *c, struct generator *g, char **words
 	int numbers = g->kind == GEN_TRACE ? 0 : n - 4;
 
 	if (g->kind == GEN_ZIPF) {
-		if (n != 8 || !number(words[4], &g->n) || !number(words[6], &v[0]) || !number(words[7], &v[1]))
+		if (n != 8 || !number(words[4], &g->n) || !number(words[6], &v[0]) ||
+		    !number(words[7], &v[1]))
 			return bad(c, "zipf GEN FILE OP N THETA SEED PERMSEED", NULL);
 		if (zipf_oracle_init(&g->zipf, (uint32_t)g->n, strtod(words[5], NULL), v[0], v[1]))
 			return bad(c, "not a zipf distribution", words[5]);
@@ -169,8 +174,8 @@ static int start_generator(struct compiler *c, struct generator *g, char **words
 	}
 	if (g->kind == GEN_TRACE) {
 		g->own_ops = !strcmp(words[3], "its");
-		return n == 5 ? trace_open(words[4], NULL, &g->trace, c->err) :
-				bad(c, "trace GEN FILE OP|its PATH", NULL);
+		return n == 5 ? trace_open(words[4], NULL, &g->trace, c->err)
+			      : bad(c, "trace GEN FILE OP|its PATH", NULL);
 	}
 	if (numbers != 3)
 		return bad(c, "three numbers are needed", words[0]);
@@ -194,8 +199,10 @@ static int add_generator(struct compiler *c, enum generator_kind kind, char **wo
 	if (c->nr_generators == GENERATORS_MAX)
 		return bad(c, "too many generators", NULL);
 	if (file < 0 || (op < 0 && kind != GEN_TRACE))
-		return bad(c, "GEN FILE OP expected, with a file declared above", n > 2 ? words[2] : NULL);
-	*g = (struct generator){.kind = kind, .file = (uint16_t)file, .op = (uint8_t)MAX(op, 0), .nr = 1};
+		return bad(c, "GEN FILE OP expected, with a file declared above",
+			   n > 2 ? words[2] : NULL);
+	*g = (struct generator){
+		.kind = kind, .file = (uint16_t)file, .op = (uint8_t)MAX(op, 0), .nr = 1};
 	if (!put_name(g->name, words[1]))
 		return bad(c, "name too long", words[1]);
 	rc = start_generator(c, g, words, n);
@@ -217,8 +224,8 @@ static uint64_t next_random(uint64_t *state)
 /* The trace's next page; -ENODATA at its end. */
 static int next_of_trace(struct compiler *c, struct generator *g, struct scenario_op *op)
 {
-	static const uint8_t codes[TRACE_NR_OPS] = {SCENARIO_READ, SCENARIO_WRITE, SCENARIO_LOAD, SCENARIO_STORE,
-						    SCENARIO_LOAD};
+	static const uint8_t codes[TRACE_NR_OPS] = {SCENARIO_READ, SCENARIO_WRITE, SCENARIO_LOAD,
+						    SCENARIO_STORE, SCENARIO_LOAD};
 
 	while (!g->record.nr) {
 		ssize_t n = trace_read(g->trace, &g->record, 1, c->err);
@@ -235,7 +242,8 @@ static int next_of_trace(struct compiler *c, struct generator *g, struct scenari
 
 static int next_access(struct compiler *c, struct generator *g)
 {
-	struct scenario_op op = {.code = g->op, .process = c->process, .file = g->file, .nr = g->nr};
+	struct scenario_op op = {
+		.code = g->op, .process = c->process, .file = g->file, .nr = g->nr};
 	uint32_t page;
 	int rc;
 
@@ -319,7 +327,8 @@ static int declare_process(struct compiler *c, char **words, int n)
 {
 	struct scenario_process *p = &c->s->processes[c->s->head.nr_processes];
 
-	if (c->s->head.nr_processes == SCENARIO_PROCESSES_MAX || n != 3 || !put_name(p->name, words[1]))
+	if (c->s->head.nr_processes == SCENARIO_PROCESSES_MAX || n != 3 ||
+	    !put_name(p->name, words[1]))
 		return bad(c, "process NAME GROUP, or too many processes", NULL);
 	for (p->group = 0; p->group < c->s->head.nr_groups; p->group++)
 		if (!strcmp(c->s->groups[p->group].path, words[2]))
@@ -370,10 +379,36 @@ static int machine(struct compiler *c, char **words, int n)
 		return bad(c, "one word expected", words[0]);
 	if (!strcmp(words[0], "zram"))
 		return number(words[1], &c->s->zram) ? 0 : bad(c, "not a size", words[1]);
+	if (!strcmp(words[0], "tlb")) {
+		uint64_t entries;
+
+		if (!number(words[1], &entries) || entries & (entries - 1) || entries > UINT32_MAX)
+			return bad(c, "not a power of two", words[1]);
+		c->s->tlb = (uint32_t)entries;
+		return 0;
+	}
 	if (!strcmp(words[0], "lru"))
 		snprintf(c->s->lru, sizeof(c->s->lru), "%s", words[1]);
 	else
 		snprintf(c->s->policy, sizeof(c->s->policy), "%s", words[1]);
+	return 0;
+}
+
+static int expect(struct compiler *c, char **words, int n)
+{
+	char *end = NULL;
+	double percent = n == 3 ? strtod(words[2], &end) : 0;
+
+	if (n != 3 || *end || percent <= 0)
+		return bad(c, "expect agree|within PERCENT, expect room PAGES", NULL);
+	if (!strcmp(words[1], "agree"))
+		c->s->agree = percent;
+	else if (!strcmp(words[1], "within"))
+		c->s->within = percent;
+	else if (!strcmp(words[1], "room") && percent <= 8)
+		c->s->room_within = (int)percent;
+	else
+		return bad(c, "expect agree|within PERCENT, expect room PAGES", words[1]);
 	return 0;
 }
 
@@ -382,7 +417,8 @@ static int compile_words(struct compiler *c, char **words, int n, const char *li
 	static const struct {
 		const char *word;
 		enum scenario_kind kind;
-	} kinds[] = {{"file", SCENARIO_FILE}, {"exec", SCENARIO_FILE_EXEC}, {"anon", SCENARIO_ANON}};
+	} kinds[] = {
+		{"file", SCENARIO_FILE}, {"exec", SCENARIO_FILE_EXEC}, {"anon", SCENARIO_ANON}};
 	static const char *const generators[] = {"zipf", "uniform", "scan", "trace"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
@@ -401,8 +437,11 @@ static int compile_words(struct compiler *c, char **words, int n, const char *li
 		return run_generators(c, words, n);
 	if (!strcmp(words[0], "repeat") || !strcmp(words[0], "end"))
 		return repeat(c, words, n);
-	if (!strcmp(words[0], "lru") || !strcmp(words[0], "zram") || !strcmp(words[0], "policy"))
+	if (!strcmp(words[0], "lru") || !strcmp(words[0], "zram") || !strcmp(words[0], "policy") ||
+	    !strcmp(words[0], "tlb"))
 		return machine(c, words, n);
+	if (!strcmp(words[0], "expect"))
+		return expect(c, words, n);
 	if (!strcmp(words[0], "do"))
 		return add_text(c, SCENARIO_PROCESS, line + strlen("do "));
 	return add_text(c, SCENARIO_CONTROL, line);
@@ -421,7 +460,8 @@ static int compile_line(struct compiler *c, char *line)
 	if (!*line)
 		return 0;
 	snprintf(copy, sizeof(copy), "%s", line);
-	for (word = strtok_r(copy, " \t", &save); word && n < WORDS_MAX; word = strtok_r(NULL, " \t", &save))
+	for (word = strtok_r(copy, " \t", &save); word && n < WORDS_MAX;
+	     word = strtok_r(NULL, " \t", &save))
 		words[n++] = word;
 	if (!n)
 		return 0;
@@ -470,12 +510,14 @@ int scenario_compile(const char *path, struct scenario *s, struct err *err)
 int scenario_write(const struct scenario *s, const char *path, struct err *err)
 {
 	FILE *f = fopen(path, "w");
-	bool ok = f && fwrite(&s->head, sizeof(s->head), 1, f) == 1 &&
-		  fwrite(s->files, sizeof(*s->files), s->head.nr_files, f) == s->head.nr_files &&
-		  fwrite(s->groups, sizeof(*s->groups), s->head.nr_groups, f) == s->head.nr_groups &&
-		  fwrite(s->processes, sizeof(*s->processes), s->head.nr_processes, f) == s->head.nr_processes &&
-		  fwrite(s->texts, 1, s->head.text_bytes, f) == s->head.text_bytes &&
-		  fwrite(s->ops, sizeof(*s->ops), s->head.nr_ops, f) == s->head.nr_ops;
+	bool ok =
+		f && fwrite(&s->head, sizeof(s->head), 1, f) == 1 &&
+		fwrite(s->files, sizeof(*s->files), s->head.nr_files, f) == s->head.nr_files &&
+		fwrite(s->groups, sizeof(*s->groups), s->head.nr_groups, f) == s->head.nr_groups &&
+		fwrite(s->processes, sizeof(*s->processes), s->head.nr_processes, f) ==
+			s->head.nr_processes &&
+		fwrite(s->texts, 1, s->head.text_bytes, f) == s->head.text_bytes &&
+		fwrite(s->ops, sizeof(*s->ops), s->head.nr_ops, f) == s->head.nr_ops;
 	int rc = ok ? 0 : -errno;
 
 	if (f && fclose(f) && !rc)

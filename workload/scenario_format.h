@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * A compiled scenario: what the guest of a booted kernel and the engine both execute, step by step. One file, little-endian:
+ * A compiled scenario: what the guest of a booted kernel and the engine both execute, step by
+ * step. One file, little-endian:
  *
  *     head | files | groups | processes | texts | operations
  *
- * An access is one operation of 16 bytes; everything else is a line of text (docs/fidelity.md lists them) that an
- * operation names by its offset among the texts. Page accesses are numbered from 0 on in order; a result is one byte for
- * each: 1 when the page was not in memory.
+ * An access is one operation of 16 bytes; everything else is a line of text (docs/fidelity.md
+ * lists them) that an operation names by its offset among the texts. Page accesses are numbered
+ * from 0 on in order; a result is one byte for each: 1 when the page was not in memory.
  *
  * The guest is a program of its own: this header includes nothing of Foliage.
  */

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * The guest's side of a comparison: executes a compiled scenario on the kernel that runs it and records what the kernel did.
+ * The guest's side of a comparison: executes a compiled scenario on the kernel that runs it and
+ * records what the kernel did.
  *
  *     scenario SCENARIO OUT_DIRECTORY     run it
  *     scenario --copy FROM TO             copy the blocks that are not zero (a disk image onto the RAM disk)
  *
- * One process outside every measured group reads the scenario, holds the results and executes the control lines; it
- * hands runs of accesses to the scenario's processes, which were forked before they joined their groups. So nothing
- * of the measuring is charged to what is measured: scenario and results are shared memory that the first process
- * filled, and whose page tables each process has built before it joined.
+ * One process outside every measured group reads the scenario, holds the results and executes the
+ * control lines; it hands runs of accesses to the scenario's processes, which were forked before
+ * they joined their groups. So nothing of the measuring is charged to what is measured: scenario
+ * and results are shared memory that the first process filled, and whose page tables each process
+ * has built before it joined.
  *
- * An access is preceded by mincore() on the page: of a mapping that is only looked at when the access is a read or a
- * write, so that no page table ever holds the page.
+ * An access is preceded by mincore() on the page: of a mapping that is only looked at when the
+ * access is a read or a write, so that no page table ever holds the page.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -27,7 +31,7 @@
 
 #include "workload/scenario_format.h"
 
-enum { PAGE = 4096, LINE = 512 };
+enum { PAGE = 4096, LINE = 512, LOG_BYTES = 16 << 20 };
 
 static const char groups_root[] = "/sys/fs/cgroup";
 static const char data_root[] = "/mnt/d";
@@ -49,9 +53,10 @@ struct guest {
 	const struct scenario_process *processes;
 	const char *texts;
 	const struct scenario_op *ops;
-	unsigned char *missed;
+	unsigned char *missed, *resident;
 	struct worker workers[SCENARIO_PROCESSES_MAX];
-	FILE *log;
+	FILE *log; /* kept in memory to the end: its pages would go through the CPU's add batch */
+	char *log_buffer;
 	/* Of a process: its own descriptors and mappings. */
 	int fds[SCENARIO_FILES_MAX];
 	char *maps[SCENARIO_FILES_MAX];
@@ -156,14 +161,12 @@ static void make_file(const struct scenario_file *f)
 /* Pages of the file that are in memory, counted from outside the groups. */
 static uint64_t resident(const struct guest *g, uint32_t file)
 {
-	unsigned char *v = malloc(g->files[file].pages);
 	uint64_t n = 0;
 
-	if (!v || mincore(g->maps[file], g->files[file].pages * PAGE, v))
+	if (mincore(g->maps[file], g->files[file].pages * PAGE, g->resident))
 		die("mincore");
 	for (uint64_t i = 0; i < g->files[file].pages; i++)
-		n += v[i] & 1;
-	free(v);
+		n += g->resident[i] & 1;
 	return n;
 }
 
@@ -274,10 +277,12 @@ static void access_pages(struct guest *g, const struct scenario_op *op, uint64_t
 	case SCENARIO_STORE:
 		/* Contents that zram can halve but not drop: half noise, half zero. */
 		for (uint32_t i = 0; i < op->nr; i++) {
-			uint64_t *words = (uint64_t *)(void *)(at + (size_t)i * PAGE), s = op->page + i;
+			uint64_t *words = (uint64_t *)(void *)(at + (size_t)i * PAGE),
+				 s = op->page + i;
 
 			for (int w = 0; words[0] == 0 && w < PAGE / 16; w++)
-				words[w + 1] = s = s * UINT64_C(6364136223846793005) + 1442695040888963407u;
+				words[w + 1] = s =
+					s * UINT64_C(6364136223846793005) + 1442695040888963407u;
 			words[0]++;
 		}
 		break;
@@ -300,14 +305,42 @@ static void execute(struct guest *g, const struct order *o)
 	}
 }
 
+/* Make every private page of this process its own now, while somebody else pays for it: stack,
+ * data, heap. */
+static void settle(void)
+{
+	static char maps[16 * PAGE];
+	char deep[16 * PAGE], *line, *save = NULL;
+	int fd = open("/proc/self/maps", O_RDONLY);
+	size_t done = 0;
+	ssize_t n;
+
+	memset(deep, 1, sizeof(deep));
+	__asm__ volatile("" : : "r"(deep) : "memory");
+	while (fd >= 0 && (n = read(fd, maps + done, sizeof(maps) - 1 - done)) > 0)
+		done += (size_t)n;
+	close(fd);
+	maps[done] = '\0';
+	for (line = strtok_r(maps, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		unsigned long start, end;
+		char rights[8];
+
+		if (sscanf(line, "%lx-%lx %7s", &start, &end, rights) == 3 &&
+		    !strcmp(rights, "rw-p"))
+			madvise((void *)start, end - start, MADV_POPULATE_WRITE);
+	}
+}
+
 static void worker_main(struct guest *g, uint32_t process, int from, int to)
 {
 	char path[128], pid[32];
 	struct order o;
 
 	/* Everything that the work needs and that is not the work, before joining the group. */
+	settle();
 	open_files(g, 1);
-	g->buffer = mmap(NULL, 1024 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	g->buffer =
+		mmap(NULL, 1024 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	madvise(g->buffer, 1024 * PAGE, MADV_NOHUGEPAGE);
 	memset(g->buffer, 1, 64 * PAGE);
 	touch_shared(g);
@@ -376,7 +409,8 @@ static void record_stat(struct guest *g, const char *label)
 		snprintf(path, sizeof(path), "%s/%s/memory.stat", groups_root, g->groups[i].path);
 		copy_lines(g, path, prefix);
 		snprintf(prefix, sizeof(prefix), " group %s memory.current ", g->groups[i].path);
-		snprintf(path, sizeof(path), "%s/%s/memory.current", groups_root, g->groups[i].path);
+		snprintf(path, sizeof(path), "%s/%s/memory.current", groups_root,
+			 g->groups[i].path);
 		copy_lines(g, path, prefix);
 		snprintf(prefix, sizeof(prefix), " group %s memory.events ", g->groups[i].path);
 		snprintf(path, sizeof(path), "%s/%s/memory.events.local", groups_root,
@@ -432,7 +466,8 @@ static void find_group(const char *group, unsigned int *id, unsigned long long *
 }
 
 /* lru_gen SIGN GROUP BACK [rest]: the command for generation max_seq - BACK. */
-static void lru_gen_command(struct guest *g, char sign, const char *group, int back, const char *rest)
+static void lru_gen_command(struct guest *g, char sign, const char *group, int back,
+			    const char *rest)
 {
 	char command[LINE];
 	unsigned long long max_seq = 0;
@@ -526,7 +561,8 @@ static void hand_over(struct guest *g, uint32_t process, const struct order *o)
 		int status = 0;
 
 		waitpid(w->pid, &status, 0);
-		fprintf(stderr, "scenario: process %u ended, status 0x%x\n", process, (unsigned int)status);
+		fprintf(stderr, "scenario: process %u ended, status 0x%x\n", process,
+			(unsigned int)status);
 		exit(1);
 	}
 }
@@ -543,14 +579,18 @@ static void run(struct guest *g)
 			control_text(g, g->texts + g->ops[i++].page);
 			continue;
 		}
+		/* Not before: an open file keeps the readahead size that it found. */
+		if (!g->workers[0].pid)
+			start_workers(g);
 		for (; i < g->head->nr_ops && g->ops[i].code != SCENARIO_CONTROL &&
-		       g->ops[i].process == process; i++)
+		       g->ops[i].process == process;
+		     i++)
 			if (g->ops[i].code < SCENARIO_NR_ACCESSES)
 				access += g->ops[i].nr;
 		o.end = i;
 		hand_over(g, process, &o);
 	}
-	for (uint32_t p = 0; p < g->head->nr_processes; p++) {
+	for (uint32_t p = 0; g->workers[0].pid && p < g->head->nr_processes; p++) {
 		struct order o = {0};
 
 		if (write(g->workers[p].to, &o, sizeof(o)) != (ssize_t)sizeof(o))
@@ -586,24 +626,54 @@ static void make_groups(const struct guest *g)
 	}
 }
 
-static void write_results(const struct guest *g, const char *directory)
+/* Everything that recording touches is touched now: a page that this process faults in later would
+ * push the measured ones through the CPU's add batch. */
+static void rehearse(struct guest *g)
+{
+	uint64_t pages = 1;
+
+	for (uint32_t i = 0; i < g->head->nr_files; i++)
+		pages = g->files[i].pages > pages ? g->files[i].pages : pages;
+	g->resident = shared_memory(pages);
+	g->log = fmemopen(g->log_buffer, LOG_BYTES, "w");
+	if (!g->log)
+		die("fmemopen");
+	record_stat(g, "rehearsal");
+	record_dump(g, "rehearsal");
+	fflush(g->log);
+	rewind(g->log);
+}
+
+static void write_file(const char *directory, const char *name, const void *data, size_t bytes)
 {
 	char path[192];
-	uint64_t done = 0;
+	size_t done = 0;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/missed", directory);
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
 	fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0644);
-	while (fd >= 0 && done < g->head->nr_accesses) {
-		ssize_t n = write(fd, g->missed + done, g->head->nr_accesses - done);
+	if (fd < 0)
+		die(path);
+	while (done < bytes) {
+		ssize_t n = write(fd, (const char *)data + done, bytes - done);
 
 		if (n <= 0)
 			die(path);
-		done += (uint64_t)n;
+		done += (size_t)n;
 	}
-	if (fd < 0)
-		die(path);
 	close(fd);
+}
+
+static void write_results(struct guest *g, const char *directory)
+{
+	long bytes;
+
+	fflush(g->log);
+	bytes = ftell(g->log);
+	if (bytes < 0 || bytes >= LOG_BYTES)
+		die("log");
+	write_file(directory, "log", g->log_buffer, (size_t)bytes);
+	write_file(directory, "missed", g->missed, g->head->nr_accesses);
 }
 
 static int copy_image(const char *from, const char *to)
@@ -626,7 +696,6 @@ static int copy_image(const char *from, const char *to)
 int main(int argc, char **argv)
 {
 	static struct guest g;
-	char path[192];
 	cpu_set_t cpu;
 
 	if (argc == 4 && !strcmp(argv[1], "--copy"))
@@ -637,22 +706,16 @@ int main(int argc, char **argv)
 	CPU_SET(0, &cpu);
 	sched_setaffinity(0, sizeof(cpu), &cpu);
 	load(&g, argv[1]);
-	snprintf(path, sizeof(path), "%s/log", argv[2]);
-	g.log = fopen(path, "w");
-	if (!g.log)
-		die(path);
+	g.log_buffer = shared_memory(LOG_BYTES);
 	for (uint32_t i = 0; i < g.head->nr_files; i++)
 		if (g.files[i].kind != SCENARIO_ANON)
 			make_file(&g.files[i]);
 	write_text("/proc/sys/vm/drop_caches", "3");
 	make_groups(&g);
 	open_files(&g, 0);
-	start_workers(&g);
-	write_text("/proc/sys/vm/drop_caches", "3");
+	rehearse(&g);
 	run(&g);
 	copy_lines(&g, "/proc/vmstat", "vmstat ");
-	if (fclose(g.log))
-		die(path);
 	write_results(&g, argv[2]);
 	return 0;
 }

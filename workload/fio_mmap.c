@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * fio, ioengine=mmap: 16 jobs, each loading 4 KiB at zipf offsets out of a mapping of its own file of
+ * 2560 MiB, in one memory group. As in the read() suite one job in a sixteenth of the limit stands
+ * for all of them, at their modelled size.
+ *
+ * What is modelled: the mapping's page tables, faults, fault-around, read-around and when it gives
+ * up, the group's limit, reclaim in the faulting task, the flushing of statistics every two
+ * seconds. What is left out: the group's memory that is not file pages (fio itself, page tables:
+ * below a percent of 16 GiB), kswapd (no node is short of memory), TLBs, which hide accesses to the
+ * hottest pages from the accessed bit for as long as they stay in.
+ *
+ * Every parameter: jobs, sizes, block size, theta, limits, ramp and run time are of the published
+ * command line; fio's offsets are fio's own (zipf_fio.c). The ramp is 45 s of virtual time, most of
+ * which the cache takes to fill at the device's rate. The number of loads that count is the published
+ * rate times 600 s, for each policy its own rate. A run shorter than that says so.
+ *
+ * IOPS come from refaults by the model of iops.c, fitted on the classic LRU's published rows of the
+ * same suite alone.
+ */
+#include "workload/fio_mmap.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "machine/machine.h"
+#include "mm/policies.h"
+#include "mm/types.h"
+#include "workload/iops.h"
+#include "workload/published.h"
+#include "workload/zipf_fio.h"
+
+enum {
+	JOBS = 16,
+	FILE_PAGES = 655360, /* 2560 MiB */
+	RAMP_S = 45,
+	RUN_S = 600,
+	GIB_PAGES = 262144,
+	LOCK_RUN_S = 355, /* perf lock contention ran for so long */
+	LOCK_RAMP_S = 15, /* 4 GiB are full after 13 */
+	LOCK_LOADS = 24000000,
+	DEMO = 4,
+};
+
+/* One policy in one case. */
+struct cell {
+	const struct fio_mmap_case *which;
+	const struct policy_choice *policy;
+	unsigned int run, jobs;
+	bool lock;      /* the run that counts waits */
+	uint64_t ramp;  /* ns that do not count */
+	uint64_t total; /* loads of a job that do */
+	/* What came out: */
+	bool done;
+	uint64_t loads, refaults;
+	double lock_wait; /* of LOCK_RUN_S seconds */
+};
+
+struct fio_mmap {
+	const struct fio_mmap_kind *kind;
+	struct suite_options options;
+	struct published published;
+	struct iops_model model;
+	struct policy_choice *policies;
+	size_t nr_policies;
+	struct cell *cells;
+	size_t nr_cells;
+};
+
+/* ---- planning ---- */
+
+static bool find(const struct fio_mmap *s, const struct fio_mmap_case *c, const char *metric,
+		 const char *policy, double *value)
+{
+	return published_find(&s->published, s->kind->suite->name, c->name, metric, policy, value);
+}
+
+static int plan_cell(const struct fio_mmap *s, struct cell *cell, struct err *err)
+{
+	const struct fio_mmap_case *c = cell->which;
+	unsigned int shorter = s->options.full ? 1 : c->shorter * (s->options.demo ? DEMO : 1);
+	double iops;
+
+	if (!find(s, c, "iops", cell->policy->policy->name, &iops) &&
+	    !find(s, c, "iops", "clru", &iops))
+		return err_set(err, -ENOENT, "%s: nothing published for %s", s->kind->suite->name,
+			       c->name);
+	iops /= JOBS;
+	cell->ramp = (uint64_t)RAMP_S * 1000000000;
+	cell->total = (uint64_t)(iops * RUN_S / shorter);
+	cell->jobs = 1;
+	if (cell->lock) {
+		cell->jobs = JOBS;
+		cell->total = LOCK_LOADS / JOBS;
+		cell->ramp = (uint64_t)LOCK_RAMP_S * 1000000000;
+	}
+	return 0;
+}
+
+static int plan(struct fio_mmap *s, struct err *err)
+{
+	const struct fio_mmap_kind *kind = s->kind;
+	size_t max = (kind->nr_cases * s->options.runs + 1) * s->nr_policies;
+	int r = 0;
+
+	s->cells = calloc(max, sizeof(*s->cells));
+	if (!s->cells)
+		return err_set(err, -ENOMEM, "%s: out of memory", kind->suite->name);
+	for (size_t i = 0; i <= kind->nr_cases; i++) {
+		const struct fio_mmap_case *c =
+			i < kind->nr_cases ? &kind->cases[i] : kind->lock_case;
+		unsigned int runs = i < kind->nr_cases ? s->options.runs : 1;
+
+		if (!c || !suite_wants_theta(&s->options, c->theta) ||
+		    (s->options.demo && c != &kind->cases[kind->demo_case]))
+			continue;
+		for (size_t k = 0; k < runs * s->nr_policies && !r; k++) {
+			struct cell *cell = &s->cells[s->nr_cells++];
+
+			*cell = (struct cell){
+				.which = c,
+				.policy = &s->policies[k % s->nr_policies],
+				.run = (unsigned int)(k / s->nr_policies),
+				.lock = i == kind->nr_cases,
+			};
+			r = plan_cell(s, cell, err);
+		}
+	}
+	if (!r && !s->nr_cells)
+		return err_set(err, -EINVAL, "--theta: %s has no such case", kind->suite->name);
+	return r;
+}
+
+static int fit(struct fio_mmap *s)
+{
+	double refaults[16], iops[16];
+	size_t nr = 0;
+
+	for (size_t i = 0; i < s->kind->nr_cases && nr < ARRAY_SIZE(iops); i++)
+		if (!s->kind->cases[i].remark &&
+		    find(s, &s->kind->cases[i], "iops", "clru", &iops[nr]) &&
+		    find(s, &s->kind->cases[i], "refault_per_read", "clru", &refaults[nr]))
+			nr++;
+	return iops_model_fit(&s->model, refaults, iops, nr);
+}
+
+static int check_policies(const struct fio_mmap *s, struct err *err)
+{
+	for (size_t i = 0; i < s->nr_policies; i++)
+		if (!s->policies[i].policy->engine)
+			return err_set(err, -EINVAL, "%s: '%s' is no policy of the engine",
+				       s->kind->suite->name, s->policies[i].label);
+	if (s->options.runs > JOBS)
+		return err_set(err, -EINVAL, "--runs: fio has %d jobs to choose from", JOBS);
+	return 0;
+}
+
+int fio_mmap_open(const struct fio_mmap_kind *kind, const struct suite_options *options,
+		  void **state, struct err *err)
+{
+	struct fio_mmap *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return err_set(err, -ENOMEM, "%s: out of memory", kind->suite->name);
+	s->kind = kind;
+	s->options = *options;
+	r = published_load(&s->published, err);
+	if (!r)
+		r = policy_parse_list(options->policies ? options->policies : "clru,mglru,fg",
+				      &s->policies, &s->nr_policies, err);
+	if (!r)
+		r = check_policies(s, err);
+	if (!r)
+		r = plan(s, err);
+	if (!r && fit(s))
+		s->model = (struct iops_model){0}; /* too few rows: no rates */
+	if (r) {
+		fio_mmap_close(s);
+		return r;
+	}
+	*state = s;
+	return 0;
+}
+
+void fio_mmap_close(void *state)
+{
+	struct fio_mmap *s = state;
+
+	for (size_t i = 0; i < s->nr_policies; i++)
+		policy_choice_free(&s->policies[i]);
+	free(s->policies);
+	free(s->cells);
+	published_free(&s->published);
+	free(s);
+}
+
+/* ---- running ---- */
+
+struct job {
+	const struct cell *cell;
+	const struct fio_mmap_kind *kind;
+	struct zipf_fio offsets;
+	int file;
+	/* When the ramp ended: */
+	int64_t refaults;
+	uint64_t lock_wait, since;
+};
+
+static void load(struct task *t, struct job *j, uint64_t addr)
+{
+	task_touch(t, addr + zipf_fio_next(&j->offsets), TASK_LOAD);
+	task_compute(t, machine_fio_mmap_ns);
+}
+
+static void job_main(struct task *t, void *arg)
+{
+	struct job *j = arg;
+	struct machine *m = task_machine(t);
+	uint64_t addr = task_map_file(t, j->file, 0, FILE_PAGES, 0);
+
+	if (j->kind->random)
+		task_madvise(t, addr, FILE_PAGES, ADVICE_RANDOM);
+	while (task_now(t) < j->cell->ramp)
+		load(t, j, addr);
+	j->refaults = machine_engine_stat(m, 0, STAT_REFAULT_FILE);
+	j->lock_wait = machine_stat(m, MACHINE_LOCK_WAIT_NS);
+	j->since = task_now(t);
+	for (uint64_t i = 0; i < j->cell->total; i++)
+		load(t, j, addr);
+}
+
+/* fio numbers its copies 1, N, N-1, ... 2. */
+static void start_job(struct job *j, const struct zipf_fio_dist *dist, unsigned int number)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "read.%u.0", number);
+	zipf_fio_init(&j->offsets, dist, name, number ? JOBS + 1 - number : 1);
+}
+
+static int simulate(const struct fio_mmap *s, struct cell *cell, struct job *jobs,
+		    const struct zipf_fio_dist *dist, struct err *err)
+{
+	uint32_t room = cell->which->gib * GIB_PAGES / JOBS * cell->jobs;
+	const struct machine_options options = {
+		.policy = cell->policy->label,
+		/* More than the group may use: the node never reclaims. */
+		.memory = room + room / 4 + 8192,
+		.cpus = cell->jobs,
+		.scale = (double)JOBS / cell->jobs,
+		.seed = cell->run + 1,
+		.kernel_stats = true,
+	};
+	struct machine *m = NULL;
+	int r = machine_create(&options, &m, err), group;
+
+	if (r)
+		return r;
+	group = machine_memcg(m, 0, "fio", room);
+	for (unsigned int i = 0; i < cell->jobs && !r; i++) {
+		jobs[i] = (struct job){.cell = cell, .kind = s->kind};
+		start_job(&jobs[i], dist, (cell->run + i) % JOBS);
+		jobs[i].file = machine_file(m, FILE_PAGES);
+		if (group < 0 || jobs[i].file < 0 ||
+		    !machine_spawn(m, (uint32_t)group, job_main, &jobs[i]))
+			r = err_set(err, -ENOMEM, "out of memory");
+	}
+	if (!r)
+		r = machine_run(m, 0, s->options.stopped);
+	if (r == -ENOMEM)
+		err_set(err, r, "%s", machine_oom(m));
+	if (!r) {
+		double seconds = (double)(machine_now(m) - jobs[0].since) / 1e9;
+
+		cell->loads = cell->total * cell->jobs;
+		cell->refaults =
+			(uint64_t)(machine_engine_stat(m, 0, STAT_REFAULT_FILE) - jobs[0].refaults);
+		cell->lock_wait =
+			(double)(machine_stat(m, MACHINE_LOCK_WAIT_NS) - jobs[0].lock_wait) / 1e9 *
+			LOCK_RUN_S / seconds;
+		cell->done = true;
+	}
+	machine_destroy(m);
+	return r;
+}
+
+size_t fio_mmap_tasks(const void *state)
+{
+	const struct fio_mmap *s = state;
+
+	return s->nr_cells;
+}
+
+int fio_mmap_run(void *state, size_t task, struct err *err)
+{
+	const struct fio_mmap *s = state;
+	struct cell *cell = &s->cells[task];
+	struct job *jobs = calloc(JOBS, sizeof(*jobs));
+	struct zipf_fio_dist dist;
+	int r = jobs ? zipf_fio_dist_init(&dist, FILE_PAGES, cell->which->theta) : -ENOMEM;
+
+	if (!r)
+		r = simulate(s, cell, jobs, &dist, err);
+	else
+		err_set(err, r, "out of memory");
+	free(jobs);
+	return r;
+}
+
+/* ---- rows ---- */
+
+static bool mean(const struct fio_mmap *s, const struct fio_mmap_case *c,
+		 const struct policy_choice *policy, bool lock, double *refaults, double *lock_wait)
+{
+	double loads = 0, sum = 0;
+
+	for (size_t i = 0; i < s->nr_cells; i++) {
+		const struct cell *cell = &s->cells[i];
+
+		if (!cell->done || cell->which != c || cell->policy != policy || cell->lock != lock)
+			continue;
+		loads += (double)cell->loads;
+		sum += (double)cell->refaults;
+		*lock_wait = cell->lock_wait;
+	}
+	*refaults = loads > 0 ? sum / loads : 0;
+	return loads > 0;
+}
+
+static struct suite_row *add_row(const struct fio_mmap *s, const struct fio_mmap_case *c,
+				 const char *metric, const char *policy, double measured,
+				 int decimals, struct suite_report *report)
+{
+	struct suite_row *row = suite_report_row(report);
+
+	if (!row)
+		return NULL;
+	row->suite = s->kind->suite->name;
+	snprintf(row->case_name, sizeof(row->case_name), "%s", c->name);
+	snprintf(row->metric, sizeof(row->metric), "%s", metric);
+	snprintf(row->policy, sizeof(row->policy), "%s", policy);
+	row->measured = measured;
+	row->decimals = decimals;
+	return row;
+}
+
+static int policy_rows(const struct fio_mmap *s, const struct fio_mmap_case *c,
+		       const struct policy_choice *policy, struct suite_report *report)
+{
+	const char *name = policy->policy->name;
+	double refaults, wait;
+	struct suite_row *row;
+
+	if (!mean(s, c, policy, false, &refaults, &wait))
+		return 0;
+	row = add_row(s, c, "refault_per_read", policy->label, refaults, 5, report);
+	if (!row)
+		return -ENOMEM;
+	row->has_published = find(s, c, row->metric, name, &row->published);
+	if (s->model.device <= 0 || c->remark)
+		return 0;
+	row = add_row(s, c, "iops", policy->label, iops_model_predict(&s->model, refaults), 0,
+		      report);
+	if (!row)
+		return -ENOMEM;
+	row->has_published = find(s, c, row->metric, name, &row->published);
+	return 0;
+}
+
+static int ratio_row(const struct fio_mmap *s, const struct fio_mmap_case *c,
+		     const struct policy_choice *a, const struct policy_choice *b,
+		     struct suite_report *report)
+{
+	double ra, rb, pa, pb, wait;
+	char label[192];
+	struct suite_row *row;
+
+	if (!mean(s, c, a, false, &ra, &wait) || !mean(s, c, b, false, &rb, &wait) || rb <= 0 ||
+	    (size_t)snprintf(label, sizeof(label), "%s/%s", a->label, b->label) >= sizeof(label))
+		return 0;
+	row = add_row(s, c, "refault_per_read_ratio", label, ra / rb, 4, report);
+	if (!row)
+		return -ENOMEM;
+	row->has_published = find(s, c, "refault_per_read", a->policy->name, &pa) &&
+			     find(s, c, "refault_per_read", b->policy->name, &pb);
+	if (row->has_published)
+		row->published = pa / pb;
+	return 0;
+}
+
+static int case_rows(const struct fio_mmap *s, const struct fio_mmap_case *c,
+		     struct suite_report *report)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->nr_policies && !r; i++)
+		r = policy_rows(s, c, &s->policies[i], report);
+	for (size_t i = 1; i < s->nr_policies && s->nr_policies <= 4 && !r; i++)
+		for (size_t k = 0; k < i && !r; k++)
+			r = ratio_row(s, c, &s->policies[i], &s->policies[k], report);
+	return r;
+}
+
+/* The published waits are rounded ("~10 s") and stand in no table. */
+static int lock_rows(const struct fio_mmap *s, struct suite_report *report)
+{
+	static const struct {
+		const char *policy;
+		double seconds;
+	} waits[] = {{"clru", 10}, {"mglru", 75}, {"fg", 78}};
+
+	for (size_t i = 0; i < s->nr_policies; i++) {
+		double refaults, wait;
+		struct suite_row *row;
+
+		if (!mean(s, s->kind->lock_case, &s->policies[i], true, &refaults, &wait))
+			continue;
+		row = add_row(s, s->kind->lock_case, "lock_wait_s", s->policies[i].label, wait, 2,
+			      report);
+		if (!row)
+			return -ENOMEM;
+		for (size_t k = 0; k < ARRAY_SIZE(waits); k++)
+			if (!strcmp(waits[k].policy, s->policies[i].policy->name)) {
+				row->published = waits[k].seconds;
+				row->has_published = true;
+			}
+	}
+	return 0;
+}
+
+int fio_mmap_report(const void *state, struct suite_report *report)
+{
+	const struct fio_mmap *s = state;
+	int r = 0;
+
+	for (size_t i = 0; i < s->kind->nr_cases && !r; i++)
+		r = case_rows(s, &s->kind->cases[i], report);
+	if (!r && s->kind->lock_case)
+		r = lock_rows(s, report);
+	if (!r)
+		r = suite_report_note(report,
+				      "%s: one of %d jobs in a sixteenth of the limit, memory "
+				      "modelled %d times that",
+				      s->kind->suite->name, JOBS, JOBS);
+	for (size_t i = 0; i < s->kind->nr_cases && !r; i++) {
+		const struct fio_mmap_case *c = &s->kind->cases[i];
+
+		if (s->options.demo && i != s->kind->demo_case)
+			continue;
+		if (suite_wants_theta(&s->options, c->theta) && c->remark)
+			r = suite_report_note(report, "%s %s: %s", s->kind->suite->name, c->name,
+					      c->remark);
+		if (suite_wants_theta(&s->options, c->theta) && c->shorter > 1 &&
+		    !s->options.full && !r)
+			r = suite_report_note(
+				report, "%s %s: 1/%u of the published length (--full: all of it)",
+				s->kind->suite->name, c->name,
+				c->shorter * (s->options.demo ? DEMO : 1));
+	}
+	if (!r && s->model.device > 0)
+		r = suite_report_note(report,
+				      "%s iops: 1 / (hit + refaults * page), fitted on clru's "
+				      "published rows alone: "
+				      "hit %.1f ns, page %.2f us",
+				      s->kind->suite->name, s->model.hit * 1e9,
+				      s->model.device * 1e6);
+	return r;
+}

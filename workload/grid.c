@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Cases by policies by seeds. Rows: every metric of every case and policy beside what was published,
+ * then the ratio of each policy to mglru beside the published ratio, where errors common to both
+ * cancel. From three runs up a row of half the width of the 95 % confidence interval goes with each
+ * mean.
+ */
+#include "workload/grid.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mm/policies.h"
+#include "workload/published.h"
+
+struct result {
+	bool done;
+	double metrics[GRID_METRICS];
+};
+
+struct grid {
+	const struct grid_kind *kind;
+	struct suite_options options;
+	struct published published;
+	struct policy_choice *policies;
+	size_t nr_policies;
+	struct result *results; /* [case][policy][run] */
+};
+
+static struct result *result_of(const struct grid *g, size_t which, size_t policy, size_t run)
+{
+	return &g->results[(which * g->nr_policies + policy) * g->options.runs + run];
+}
+
+static int check_policies(const struct grid *g, struct err *err)
+{
+	for (size_t i = 0; i < g->nr_policies; i++)
+		if (!g->policies[i].policy->engine)
+			return err_set(err, -EINVAL, "%s: '%s' is no policy of the engine",
+				       g->kind->suite->name, g->policies[i].label);
+	return 0;
+}
+
+int grid_open(const struct grid_kind *kind, const struct suite_options *options, void **state,
+	      struct err *err)
+{
+	struct grid *g = calloc(1, sizeof(*g));
+	int r;
+
+	if (!g)
+		return err_set(err, -ENOMEM, "%s: out of memory", kind->suite->name);
+	g->kind = kind;
+	g->options = *options;
+	r = published_load(&g->published, err);
+	if (!r)
+		r = policy_parse_list(options->policies ? options->policies : kind->policies,
+				      &g->policies, &g->nr_policies, err);
+	if (!r)
+		r = check_policies(g, err);
+	if (!r) {
+		g->results = calloc(kind->nr_cases * g->nr_policies * g->options.runs,
+				    sizeof(*g->results));
+		if (!g->results)
+			r = err_set(err, -ENOMEM, "%s: out of memory", kind->suite->name);
+	}
+	if (r) {
+		grid_close(g);
+		return r;
+	}
+	*state = g;
+	return 0;
+}
+
+void grid_close(void *state)
+{
+	struct grid *g = state;
+
+	for (size_t i = 0; i < g->nr_policies; i++)
+		policy_choice_free(&g->policies[i]);
+	free(g->policies);
+	free(g->results);
+	published_free(&g->published);
+	free(g);
+}
+
+size_t grid_tasks(const void *state)
+{
+	const struct grid *g = state;
+
+	return g->kind->nr_cases * g->nr_policies * g->options.runs;
+}
+
+int grid_run(void *state, size_t task, struct err *err)
+{
+	const struct grid *g = state;
+	size_t per_case = g->nr_policies * g->options.runs;
+	struct result *result = &g->results[task];
+	const struct grid_run run = {
+		.which = task / per_case,
+		.policy = g->policies[task % per_case / g->options.runs].label,
+		.seed = task % g->options.runs + 1,
+		.full = g->options.full,
+		.demo = g->options.demo,
+		.stopped = g->options.stopped,
+	};
+	int r = g->kind->simulate(&run, result->metrics, err);
+
+	result->done = !r;
+	return r;
+}
+
+/* ---- rows ---- */
+
+/* Student's t for 95 % and n - 1 degrees of freedom. */
+static double student(size_t n)
+{
+	static const double t[] = {0,     0,     12.706, 4.303, 3.182, 2.776,
+				   2.571, 2.447, 2.365,  2.306, 2.262};
+
+	return n < sizeof(t) / sizeof(t[0]) ? t[n] : 1.96 + 2.4 / (double)(n - 1);
+}
+
+/* Mean over the runs and half the interval; how many there were. */
+static size_t mean(const struct grid *g, size_t which, size_t policy, size_t metric, double *value,
+		   double *half)
+{
+	double sum = 0, squares = 0;
+	size_t n = 0;
+
+	for (size_t run = 0; run < g->options.runs; run++) {
+		const struct result *r = result_of(g, which, policy, run);
+
+		if (!r->done)
+			continue;
+		sum += r->metrics[metric];
+		n++;
+	}
+	*value = n ? sum / (double)n : 0;
+	for (size_t run = 0; run < g->options.runs; run++) {
+		const struct result *r = result_of(g, which, policy, run);
+
+		if (r->done)
+			squares += (r->metrics[metric] - *value) * (r->metrics[metric] - *value);
+	}
+	*half = n > 1 ? student(n) * sqrt(squares / (double)(n - 1) / (double)n) : 0;
+	return n;
+}
+
+static struct suite_row *add_row(const struct grid *g, size_t which, const char *metric,
+				 const char *suffix, const char *policy, double measured,
+				 int decimals, struct suite_report *report)
+{
+	struct suite_row *row = suite_report_row(report);
+
+	if (!row)
+		return NULL;
+	row->suite = g->kind->suite->name;
+	snprintf(row->case_name, sizeof(row->case_name), "%s", g->kind->cases[which]);
+	snprintf(row->metric, sizeof(row->metric), "%s%s", metric, suffix);
+	snprintf(row->policy, sizeof(row->policy), "%s", policy);
+	row->measured = measured;
+	row->decimals = decimals;
+	return row;
+}
+
+static bool published_of(const struct grid *g, size_t which, size_t metric, size_t policy,
+			 double *value)
+{
+	return published_find(&g->published, g->kind->suite->name, g->kind->cases[which],
+			      g->kind->metrics[metric].name, g->policies[policy].policy->name,
+			      value);
+}
+
+static int metric_rows(const struct grid *g, size_t which, size_t policy,
+		       struct suite_report *report)
+{
+	for (size_t k = 0; k < g->kind->nr_metrics; k++) {
+		const struct grid_metric *metric = &g->kind->metrics[k];
+		double value, half;
+		size_t n = mean(g, which, policy, k, &value, &half);
+		struct suite_row *row;
+
+		if (!n)
+			continue;
+		row = add_row(g, which, metric->name, "", g->policies[policy].label, value,
+			      metric->decimals, report);
+		if (!row)
+			return -ENOMEM;
+		row->has_published = published_of(g, which, k, policy, &row->published);
+		if (n >= 3 && !add_row(g, which, metric->name, "_ci95", g->policies[policy].label,
+				       half, metric->decimals, report))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int ratio_rows(const struct grid *g, size_t which, size_t a, size_t b,
+		      struct suite_report *report)
+{
+	for (size_t k = 0; k < g->kind->nr_metrics; k++) {
+		double va, vb, half, pa, pb;
+		char label[192];
+		struct suite_row *row;
+
+		if (!mean(g, which, a, k, &va, &half) || !mean(g, which, b, k, &vb, &half) ||
+		    vb <= 0 ||
+		    (size_t)snprintf(label, sizeof(label), "%s/%s", g->policies[a].label,
+				     g->policies[b].label) >= sizeof(label))
+			continue;
+		row = add_row(g, which, g->kind->metrics[k].name, "_ratio", label, va / vb, 4,
+			      report);
+		if (!row)
+			return -ENOMEM;
+		row->has_published =
+			published_of(g, which, k, a, &pa) && published_of(g, which, k, b, &pb);
+		if (row->has_published)
+			row->published = pa / pb;
+	}
+	return 0;
+}
+
+int grid_report(const void *state, struct suite_report *report)
+{
+	const struct grid *g = state;
+	size_t base = SIZE_MAX;
+	int r = 0;
+
+	for (size_t i = 0; i < g->nr_policies; i++)
+		if (!strcmp(g->policies[i].label, "mglru"))
+			base = i;
+	for (size_t which = 0; which < g->kind->nr_cases; which++) {
+		for (size_t i = 0; i < g->nr_policies && !r; i++)
+			r = metric_rows(g, which, i, report);
+		for (size_t i = 0; i < g->nr_policies && base != SIZE_MAX && !r; i++)
+			if (i != base)
+				r = ratio_rows(g, which, i, base, report);
+	}
+	for (size_t i = 0; g->kind->notes && g->kind->notes[i] && !r; i++)
+		r = suite_report_note(report, "%s: %s", g->kind->suite->name, g->kind->notes[i]);
+	return r;
+}
