@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The pool's life, and the path of a fetch: find and pin (pool_index.c); if the page is not there, make room (pool_room.c), and
- * under the shard lock of the name look again, claim a slot and let the engine have the folio, already pinned by us. Before that
- * nobody sees it; after that it is like any other, but for F_LOCKED until it is filled.
+ * The pool's life, and the path of a fetch: find and pin (pool_index.c); if the page is not there,
+ * make room (pool_room.c), and under the shard lock of the name look again, claim a slot and let
+ * the engine have the folio, already pinned by us. Before that nobody sees it; after that it is
+ * like any other, but for F_LOCKED until it is filled.
  */
 #include "cache/pool.h"
 
@@ -36,7 +37,8 @@ static int check_options(const struct foliage_pool_options *o, char *message, si
 	if (o->max_bytes && (o->max_bytes < o->bytes || o->max_bytes / 8 > o->bytes))
 		return bad(message, bytes, -EINVAL, "max_bytes must be 1 to 8 times the budget");
 	if (o->page_bytes && !page_size_ok(o->page_bytes))
-		return bad(message, bytes, -EINVAL, "page_bytes must be a power of two, 512 to 65536");
+		return bad(message, bytes, -EINVAL,
+			   "page_bytes must be a power of two, 512 to 65536");
 	if (o->extra_bytes > FOLIAGE_EXTRA_MAX)
 		return bad(message, bytes, -EINVAL, "extra_bytes must be at most 4096");
 	return 0;
@@ -46,7 +48,8 @@ static int check_options(const struct foliage_pool_options *o, char *message, si
 static int make_alive(struct foliage_pool *p)
 {
 	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
-	_Atomic uint64_t *word = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	_Atomic uint64_t *word =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (word == MAP_FAILED)
 		return -ENOMEM;
@@ -81,18 +84,35 @@ static uint64_t serial_number(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* How many pages of the typical size fit, each with its share of the tables: 5 slots for 3 pages, and 2 shadows a page. */
+/* How many pages of the typical size fit, each with its share of the tables: 2 slots and 2
+ * shadows a page. */
 static uint64_t typical_pages(const struct foliage_pool *p, const struct foliage_pool_options *o)
 {
-	uint64_t page = (UINT64_C(1) << p->page_shift) + ((o->extra_bytes + 15) & ~15u) + sizeof(uint32_t);
-	uint64_t pages = (o->bytes - p->fixed_bytes) / (page + 5 * sizeof(struct pool_slot) / 3 + 2 * POOL_LINE / 5 + 1);
+	uint64_t page =
+		(UINT64_C(1) << p->page_shift) + ((o->extra_bytes + 15) & ~15u) + sizeof(uint32_t);
+	uint64_t pages = (o->bytes - p->fixed_bytes) /
+			 (page + 2 * sizeof(struct pool_slot) + 2 * POOL_LINE / 5 + 1);
 
 	return MIN(MAX(pages, UINT64_C(16)), p->max_pages);
 }
 
-static int make_tables(struct foliage_pool *p, const struct foliage_pool_options *o, char *message, size_t bytes)
+static uint64_t next_prime(uint64_t n)
 {
-	uint64_t pages = typical_pages(p, o), slots = MAX(pages * 5 / 3, UINT64_C(64)), batch = MAX(pages / 16, UINT64_C(1));
+	for (n |= 1;; n += 2) {
+		uint64_t i = 3;
+
+		while (i * i <= n && n % i)
+			i += 2;
+		if (i * i > n)
+			return n;
+	}
+}
+
+static int make_tables(struct foliage_pool *p, const struct foliage_pool_options *o, char *message,
+		       size_t bytes)
+{
+	uint64_t pages = typical_pages(p, o), slots = 2 * next_prime(MAX(pages, UINT64_C(31))),
+		 batch = MAX(pages / 16, UINT64_C(1));
 	struct foliage_engine_options options = {
 		.policy = o->policy,
 		.nr_folios = (uint32_t)(slots << POOL_LEVELS),
@@ -105,7 +125,8 @@ static int make_tables(struct foliage_pool *p, const struct foliage_pool_options
 	int rc;
 
 	if (slots << POOL_LEVELS > UINT64_C(1) << 30)
-		return bad(message, bytes, -EINVAL, "the budget has too many pages: choose a larger page_bytes");
+		return bad(message, bytes, -EINVAL,
+			   "the budget has too many pages: choose a larger page_bytes");
 	p->base = (uint32_t)slots;
 	p->request = (struct foliage_reclaim_request){
 		.nr = MIN(batch, (uint64_t)SWAP_CLUSTER_MAX),
@@ -115,13 +136,14 @@ static int make_tables(struct foliage_pool *p, const struct foliage_pool_options
 	};
 	rc = foliage_engine_create(&options, &p->engine, message, bytes);
 	if (rc)
-		return rc;
+		return rc == -ENOENT ? -EINVAL : rc; /* no such policy */
 	p->ops = p->engine->ops;
 	p->slots = (char *)p->engine->folios;
-	return shadows_init(&p->shadows, 2 * pages);
+	return pool_shadows_init(&p->shadows, 2 * pages);
 }
 
-static int fill_pool(struct foliage_pool *p, const struct foliage_pool_options *o, char *message, size_t bytes)
+static int fill_pool(struct foliage_pool *p, const struct foliage_pool_options *o, char *message,
+		     size_t bytes)
 {
 	uint32_t page = o->page_bytes ? o->page_bytes : 4096;
 	uint64_t tables;
@@ -137,24 +159,26 @@ static int fill_pool(struct foliage_pool *p, const struct foliage_pool_options *
 	p->ctx = o->ctx;
 	p->serial = serial_number();
 	/* The engine's own, small beside the tables: ids of groups, heads of lists, lruvecs. */
-	p->fixed_bytes = sizeof(*p) + 65536 * sizeof(uint16_t) + NR_LISTS * sizeof(struct pool_slot) +
-			 sizeof(struct lruvec) + sizeof(struct memcg) + sizeof(struct node);
+	p->fixed_bytes = sizeof(*p) + 65536 * sizeof(uint16_t) +
+			 NR_LISTS * sizeof(struct pool_slot) + sizeof(struct lruvec) +
+			 sizeof(struct memcg) + sizeof(struct node);
 	rc = make_alive(p);
 	if (!rc)
 		rc = make_tables(p, o, message, bytes);
 	if (!rc)
-		rc = frames_init(&p->frames, p->budget, p->max_bytes);
+		rc = pool_frames_init(&p->frames, p->budget, p->max_bytes);
 	if (rc)
 		return rc;
 	tables = pool_metadata_bytes(p, 0);
 	if (p->budget < tables + (UINT64_C(2) << p->frames.slab_shift))
 		return bad(message, bytes, -EINVAL, "the budget is too small for its tables");
-	atomic_store(&p->frames.limit,
-		     (uint32_t)MIN((p->budget - tables) >> p->frames.slab_shift, (uint64_t)p->frames.nr_slabs));
+	atomic_store(&p->frames.limit, (uint32_t)MIN((p->budget - tables) >> p->frames.slab_shift,
+						     (uint64_t)p->frames.nr_slabs));
 	return pool_threads_init(p);
 }
 
-int foliage_pool_create(const struct foliage_pool_options *o, struct foliage_pool **pool, char *message, size_t bytes)
+int foliage_pool_create(const struct foliage_pool_options *o, struct foliage_pool **pool,
+			char *message, size_t bytes)
 {
 	struct foliage_pool *p;
 	int rc = check_options(o, message, bytes);
@@ -185,8 +209,8 @@ void foliage_pool_destroy(struct foliage_pool *p)
 		return;
 	foliage_engine_destroy(p->engine); /* it knows the threads' batches */
 	pool_threads_fini(p);
-	shadows_fini(&p->shadows);
-	frames_fini(&p->frames);
+	pool_shadows_fini(&p->shadows);
+	pool_frames_fini(&p->frames);
 	if (p->alive)
 		munmap((void *)(uintptr_t)p->alive, (size_t)sysconf(_SC_PAGESIZE));
 	free(p);
@@ -200,20 +224,21 @@ int foliage_pool_kind(struct foliage_pool *p, uint32_t page_bytes, uint32_t extr
 		return -EINVAL;
 	if (page_bytes + extra_bytes + sizeof(uint32_t) > UINT64_C(1) << p->frames.slab_shift)
 		return -EINVAL;
-	return frames_kind(&p->frames, page_bytes, extra_bytes);
+	return pool_frames_kind(&p->frames, page_bytes, extra_bytes);
 }
 
 /* ---- fetch ---- */
 
 /* Under the shard lock: the slot, the frame, the engine. */
-static struct pool_slot *insert(struct foliage_pool *p, struct pool_thread *t, uint64_t object, uint64_t index,
-				uint64_t hash, uint32_t kind, unsigned int flags, void *data)
+static struct pool_slot *insert(struct foliage_pool *p, struct pool_thread *t, uint64_t object,
+				uint64_t index, uint64_t hash, uint32_t kind, unsigned int flags,
+				void *data)
 {
 	struct pool_slot *s = pool_claim(p, hash, kind);
 	const struct pool_kind *k = &p->frames.kinds[kind];
 	uint32_t order = k->shift > p->page_shift ? k->shift - p->page_shift : 0, add = 0;
-	uint64_t shadow = flags & FOLIAGE_HINT_ONCE ? 0 : shadows_take(&p->shadows, hash);
-	void *extra = frames_extra(&p->frames, kind, data);
+	uint64_t shadow = flags & FOLIAGE_HINT_ONCE ? 0 : pool_shadows_take(&p->shadows, hash);
+	void *extra = pool_frames_extra(&p->frames, kind, data);
 
 	if (extra)
 		memset(extra, 0, k->extra);
@@ -221,7 +246,7 @@ static struct pool_slot *insert(struct foliage_pool *p, struct pool_thread *t, u
 	s->folio.handle = (uint64_t)(uintptr_t)extra;
 	__atomic_store_n(&s->object, object, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->index, index, __ATOMIC_RELAXED);
-	frames_set_owner(&p->frames, kind, data, slot_id(p, s));
+	pool_frames_set_owner(&p->frames, kind, data, slot_id(p, s));
 	atomic_fetch_add_explicit(&s->folio.flags, PIN_ONE, memory_order_relaxed);
 	if (!(flags & FOLIAGE_FETCH_READY))
 		add |= FOLIAGE_FOLIO_LOCKED;
@@ -231,8 +256,9 @@ static struct pool_slot *insert(struct foliage_pool *p, struct pool_thread *t, u
 	return s;
 }
 
-static enum pool_found create(struct foliage_pool *p, struct pool_thread *t, uint64_t object, uint64_t index,
-			      uint64_t hash, uint32_t kind, unsigned int flags, struct pool_slot **slot, int *rc)
+static enum pool_found create(struct foliage_pool *p, struct pool_thread *t, uint64_t object,
+			      uint64_t index, uint64_t hash, uint32_t kind, unsigned int flags,
+			      struct pool_slot **slot, int *rc)
 {
 	unsigned int how = flags & HINTS ? 0 : FIND_MARK;
 	enum pool_found found;
@@ -257,18 +283,18 @@ static enum pool_found create(struct foliage_pool *p, struct pool_thread *t, uin
 	return POOL_FOUND;
 }
 
-/* Everything but a plain hit. */
-static __attribute__((noinline)) int fetch_slow(struct foliage_pool *p, struct pool_thread *t, uint64_t object,
-						uint64_t index, uint64_t hash, uint32_t kind, unsigned int flags,
-						enum pool_found found, struct pool_slot **slot)
+/* Until the page is pinned or there is a reason why not: FOLIAGE_HIT, FOLIAGE_NEW or an error. */
+static int fetch_until(struct foliage_pool *p, struct pool_thread *t, uint64_t object,
+		       uint64_t index, uint64_t hash, uint32_t kind, unsigned int flags,
+		       struct pool_slot **slot)
 {
 	unsigned int how = flags & HINTS ? 0 : FIND_MARK;
-	int rc = 0;
+	enum pool_found found = pool_find(p, t, object, index, hash, how, slot);
+	int rc = FOLIAGE_HIT;
 
 	for (;;) {
 		switch (found) {
 		case POOL_FOUND:
-			pool_count(t, rc == FOLIAGE_NEW ? COUNT_MISSES : COUNT_HITS);
 			return rc;
 		case POOL_TOO_MANY_PINS:
 			return -EAGAIN;
@@ -276,54 +302,62 @@ static __attribute__((noinline)) int fetch_slow(struct foliage_pool *p, struct p
 			if (flags & FOLIAGE_FETCH_NOWAIT)
 				return -EAGAIN;
 			pool_wait_filled(p, object, index, hash);
-			rc = 0;
+			rc = FOLIAGE_HIT;
 			found = pool_find(p, t, object, index, hash, how, slot);
 			break;
 		case POOL_ABSENT:
-			if (!(flags & FOLIAGE_FETCH_CREATE)) {
-				pool_count(t, COUNT_MISSES);
+			if (!(flags & FOLIAGE_FETCH_CREATE))
 				return -ENOENT;
-			}
 			found = create(p, t, object, index, hash, kind, flags, slot, &rc);
-			if (rc < 0) {
-				pool_count(t, COUNT_MISSES);
+			if (rc < 0)
 				return rc;
-			}
 			break;
 		}
 	}
 }
 
-int foliage_pool_fetch(struct foliage_pool *p, uint64_t object, uint64_t index, int kind, unsigned int flags,
-		       struct foliage_page **page)
+/* Everything but a plain hit; `s`: pinned, but of another kind. */
+static __attribute__((noinline)) int fetch_slow(struct foliage_pool *p, struct pool_thread *t,
+						uint64_t object, uint64_t index, uint64_t hash,
+						int kind, unsigned int flags, struct pool_slot *s,
+						struct foliage_page **page)
+{
+	int rc = FOLIAGE_HIT;
+
+	if (kind < 0 ||
+	    (uint32_t)kind >= atomic_load_explicit(&p->frames.nr_kinds, memory_order_acquire))
+		rc = -EINVAL;
+	else if (!s)
+		rc = fetch_until(p, t, object, index, hash, (uint32_t)kind, flags, &s);
+	if (rc >= 0 && slot_kind(s) != (uint32_t)kind)
+		rc = -EINVAL;
+	if (rc == -EINVAL && s)
+		pool_drop_pin(p, s);
+	if (rc != -EINVAL && rc != -EAGAIN)
+		pool_count(t, rc == FOLIAGE_HIT ? COUNT_HITS : COUNT_MISSES);
+	if (rc >= 0)
+		*page = slot_page(s);
+	return rc;
+}
+
+int foliage_pool_fetch(struct foliage_pool *p, uint64_t object, uint64_t index, int kind,
+		       unsigned int flags, struct foliage_page **page)
 {
 	uint64_t hash = pool_hash(object, index);
 	struct pool_thread *t;
 	struct pool_slot *s;
-	enum pool_found found;
-	int rc = FOLIAGE_HIT;
 
 	if (__builtin_expect(!pool_alive(p), 0))
 		return -ECHILD;
 	t = pool_thread(p);
 	if (__builtin_expect(!t, 0))
 		return -ENOMEM;
-	found = pool_find(p, t, object, index, hash, flags & HINTS ? 0 : FIND_MARK, &s);
-	if (__builtin_expect(found == POOL_FOUND, 1)) {
-		pool_count(t, COUNT_HITS);
-	} else {
-		if (kind < 0 || (uint32_t)kind >= atomic_load_explicit(&p->frames.nr_kinds, memory_order_acquire))
-			return -EINVAL;
-		rc = fetch_slow(p, t, object, index, hash, (uint32_t)kind, flags, found, &s);
-		if (rc < 0)
-			return rc;
-	}
-	if (__builtin_expect(slot_kind(s) != (uint32_t)kind, 0)) {
-		pool_drop_pin(p, s);
-		return -EINVAL;
-	}
+	s = pool_find_near(p, t, object, index, hash, flags & HINTS ? 0 : FIND_MARK);
+	if (__builtin_expect(!s || slot_kind(s) != (uint32_t)kind, 0))
+		return fetch_slow(p, t, object, index, hash, kind, flags, s, page);
+	pool_count(t, COUNT_HITS);
 	*page = slot_page(s);
-	return rc;
+	return FOLIAGE_HIT;
 }
 
 /* ---- letting go ---- */
@@ -349,13 +383,16 @@ int foliage_pool_unpin(struct foliage_pool *p, struct foliage_page *page, unsign
 
 	if (__builtin_expect(!pool_alive(p), 0))
 		return -ECHILD;
-	if (__builtin_expect(flags || atomic_load_explicit(&s->folio.flags, memory_order_relaxed) & F_LOCKED, 0)) {
+	if (__builtin_expect(flags || atomic_load_explicit(&s->folio.flags, memory_order_relaxed) &
+					      F_LOCKED,
+			     0)) {
 		if (flags & FOLIAGE_UNPIN_DISCARD) {
 			pool_doom(p, s);
 			return 0;
 		}
 		if (flags & (FOLIAGE_UNPIN_DIRTY | FOLIAGE_UNPIN_CLEAN))
-			folio_change(p->engine, &s->folio, flags & FOLIAGE_UNPIN_DIRTY ? 0 : F_DIRTY,
+			folio_change(p->engine, &s->folio,
+				     flags & FOLIAGE_UNPIN_DIRTY ? 0 : F_DIRTY,
 				     flags & FOLIAGE_UNPIN_DIRTY ? F_DIRTY : 0);
 		unlock_page(p, s);
 	}
@@ -384,8 +421,9 @@ int foliage_pool_stats(struct foliage_pool *p, struct foliage_pool_stats *out)
 		.misses = sums[COUNT_MISSES],
 		.created = sums[COUNT_CREATED],
 		.evicted = sums[COUNT_EVICTED],
-		.refaults = (uint64_t)(counter_read(&p->engine->lruvecs[0].stat[STAT_REFAULT_ANON]) +
-				       counter_read(&p->engine->lruvecs[0].stat[STAT_REFAULT_FILE])),
+		.refaults =
+			(uint64_t)(counter_read(&p->engine->lruvecs[0].stat[STAT_REFAULT_ANON]) +
+				   counter_read(&p->engine->lruvecs[0].stat[STAT_REFAULT_FILE])),
 		.discarded = sums[COUNT_DISCARDED],
 		.rekeyed = sums[COUNT_REKEYED],
 		.no_room = sums[COUNT_NO_ROOM],

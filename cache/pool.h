@@ -2,18 +2,23 @@
  *
  * What the files of the pool share.
  *
- * A slot of the table of names is an entry of the engine's folio table: 32 bytes of the engine, 32 of ours, one cache line, and
- * its number is the folio's. Who may write what:
+ * A slot of the table of names is an entry of the engine's folio table: 32 bytes of the engine, 32
+ * of ours, one cache line, and its number is the folio's. Who may write what:
  *
- *   word (folio.flags)  by compare-exchange; pins, FROZEN (no new pins) and LOCKED (being filled) are ours
- *   state               0: free. Claimed by compare-exchange, given back by whoever took the folio out of the engine
- *   name, data, extra   between the claim and F_PRESENT, by the claimer; afterwards they stand until the slot is free
+ *   word (folio.flags)  by compare-exchange; pins, FROZEN (no new pins) and LOCKED (being filled)
+ *                       are ours
+ *   state               0: free. Claimed by compare-exchange, given back by whoever took the folio
+ *                       out of the engine
+ *   name, data, extra   between the claim and F_PRESENT, by the claimer; then they stand until the
+ *                       slot is free
  *   passed              names whose probe sequence goes past this slot (pool_index.c)
  *
- * Taking a name away: set FROZEN, while holding a pin. Whoever holds the only pin of a frozen folio takes it out of the engine;
- * one who lets go of the last pin and finds FROZEN takes it again first. Reclaim may be quicker, then its evict() cleans up.
+ * Taking a name away: set FROZEN, while holding a pin. Whoever holds the only pin of a frozen folio
+ * takes it out of the engine; one who lets go of the last pin and finds FROZEN takes it again
+ * first. Reclaim may be quicker, then its evict() cleans up.
  *
- * Locks, outermost first: resize, shard, (engine: cpu, lruvec), frames, room; a shadow bucket's under none but a shard's.
+ * Locks, outermost first: resize, shard, (engine: cpu, lruvec), frames, room; a shadow bucket's
+ * under none but a shard's.
  */
 #ifndef FOLIAGE_CACHE_POOL_H
 #define FOLIAGE_CACHE_POOL_H
@@ -28,7 +33,7 @@
 #include "mm/engine_policy.h"
 
 enum {
-	POOL_SHARDS = 64,
+	POOL_SHARDS = 32,
 	POOL_KINDS = 64,
 	POOL_LEVELS = 3, /* times that the table may double */
 	POOL_LINE = 64,
@@ -37,7 +42,7 @@ enum {
 	SLAB_NONE = -1,
 };
 
-#define PIN_ONE	 (UINT64_C(1) << F_PINS_SHIFT)
+#define PIN_ONE  (UINT64_C(1) << F_PINS_SHIFT)
 #define PIN_MANY (UINT64_C(1) << (F_PINS_SHIFT + 11)) /* no more pins from here on */
 
 enum {
@@ -55,7 +60,8 @@ struct pool_slot {
 	_Atomic uint32_t state;
 };
 _Static_assert(sizeof(struct pool_slot) == POOL_LINE, "a hit touches one cache line");
-_Static_assert(offsetof(struct pool_slot, data) == offsetof(struct folio, handle) + 8 && sizeof(void *) == 8,
+_Static_assert(offsetof(struct pool_slot, data) == offsetof(struct folio, handle) + 8 &&
+		       sizeof(void *) == 8,
 	       "handle, data, object and index are a struct foliage_page");
 
 enum pool_count {
@@ -87,10 +93,10 @@ struct pool_kind {
 };
 
 struct pool_slab {
-	int32_t prev, next; /* in the kind's partial list, or the free list */
+	int32_t prev, next;      /* in the kind's partial list, or the free list */
 	uint32_t nr_free, fresh; /* frames free; frames from `fresh` on were never used */
-	uint32_t free_head;	 /* the others: a list through the owner array */
-	int16_t kind;		 /* -1: free */
+	uint32_t free_head;      /* the others: a list through the owner array */
+	int16_t kind;            /* -1: free */
 	bool listed, draining;
 };
 
@@ -99,10 +105,10 @@ struct pool_frames {
 	char *base;
 	size_t mapped;
 	void *mapping;
-	uint32_t slab_shift, nr_slabs;	/* of the address range */
+	uint32_t slab_shift, nr_slabs;  /* of the address range */
 	_Atomic uint32_t limit, backed; /* slabs: allowed in memory, in memory */
-	uint32_t fresh;			/* slabs from here on were never used */
-	int32_t free, released;		/* slabs without a kind: in memory, given back */
+	uint32_t fresh;                 /* slabs from here on were never used */
+	int32_t free, released;         /* slabs without a kind: in memory, given back */
 	struct pool_slab *slabs;
 	struct pool_kind kinds[POOL_KINDS];
 	_Atomic uint32_t nr_kinds;
@@ -121,7 +127,7 @@ struct foliage_pool {
 	const struct foliage_engine_policy *ops;
 	struct foliage_engine *engine;
 	uint64_t serial;
-	uint32_t base;		 /* slots at level 0 */
+	uint32_t base; /* slots at level 0 */
 	_Atomic uint32_t level;
 	_Atomic uint32_t starved; /* reclaim found nothing, and nobody has let go of a page since */
 	_Atomic uint32_t waiting; /* threads that wait, for room or for a page to be filled */
@@ -228,50 +234,55 @@ void pool_threads_sum(struct foliage_pool *p, uint64_t sums[NR_COUNTS]);
 
 /* -- pool_index.c -- */
 enum pool_found { POOL_FOUND, POOL_ABSENT, POOL_FILLING, POOL_TOO_MANY_PINS };
-/* Find a name and pin it; FIND_MARK: it is an access; FIND_FILLING: pages being filled as well. Lock-free. */
+/* Find a name and pin it; FIND_MARK: it is an access; FIND_FILLING: pages being filled as well.
+ * Lock-free. */
 enum { FIND_MARK = 1 << 0, FIND_FILLING = 1 << 1 };
-enum pool_found pool_find(struct foliage_pool *p, struct pool_thread *t, uint64_t object, uint64_t index,
-			  uint64_t hash, unsigned int how, struct pool_slot **slot);
+enum pool_found pool_find(struct foliage_pool *p, struct pool_thread *t, uint64_t object,
+			  uint64_t index, uint64_t hash, unsigned int how, struct pool_slot **slot);
 /* Pin whatever is in a slot; false: nothing that can be pinned. */
 bool pool_pin_slot(struct foliage_pool *p, struct pool_slot *s);
 /* Claim a slot for the name; there is one, by the limit on `used`. */
 struct pool_slot *pool_claim(struct foliage_pool *p, uint64_t hash, uint32_t kind);
-/* The folio has left the engine: the frame and the slot are free again. Without frame if data is NULL. */
+/* The folio has left the engine: the frame and the slot are free again. Without frame if data is
+ * NULL. */
 void pool_release_slot(struct foliage_pool *p, struct pool_slot *s);
-/* Let go of a pin; the last of a frozen folio takes it out. */
-void pool_drop_pin(struct foliage_pool *p, struct pool_slot *s);
+/* No pin is left: was it the last of a folio without a name, or does somebody wait for room? */
+void pool_last_pin(struct foliage_pool *p, struct pool_slot *s, uint64_t word);
 /* Names that fit at the present level. */
 uint64_t pool_limit(const struct foliage_pool *p);
 
 /* -- pool_frames.c -- */
-int frames_init(struct pool_frames *f, uint64_t bytes, uint64_t max_bytes);
-void frames_fini(struct pool_frames *f);
-int frames_kind(struct pool_frames *f, uint32_t bytes, uint32_t extra);
-void *frames_alloc(struct pool_frames *f, uint32_t kind);
-void frames_free(struct pool_frames *f, uint32_t kind, void *data);
-void *frames_extra(const struct pool_frames *f, uint32_t kind, void *data);
-void frames_set_owner(struct pool_frames *f, uint32_t kind, void *data, folio_id owner);
-/* Bytes of free frames in slabs of other kinds than `kind` (-1: of all). */
-uint64_t frames_slack(struct pool_frames *f, int kind);
+int pool_frames_init(struct pool_frames *f, uint64_t bytes, uint64_t max_bytes);
+void pool_frames_fini(struct pool_frames *f);
+int pool_frames_kind(struct pool_frames *f, uint32_t bytes, uint32_t extra);
+void *pool_frames_alloc(struct pool_frames *f, uint32_t kind);
+void pool_frames_free(struct pool_frames *f, uint32_t kind, void *data);
+void *pool_frames_extra(const struct pool_frames *f, uint32_t kind, void *data);
+void pool_frames_set_owner(struct pool_frames *f, uint32_t kind, void *data, folio_id owner);
+/* The most bytes that another kind than `kind` (-1: any) has in free frames. */
+uint64_t pool_frames_slack(struct pool_frames *f, int kind);
 /* Give free slabs back to the system until `target` remain in memory; true: done. */
-bool frames_release(struct pool_frames *f, uint32_t target);
-/* Choose the slab of another kind than `kind` with the most free frames but `skip` others, and let nobody allocate from it.
- * owners[per_slab] is filled, FOLIO_NONE for free frames. Returns the slab or SLAB_NONE. */
-int frames_drain_begin(struct pool_frames *f, int kind, uint32_t skip, folio_id *owners, uint32_t *nr);
+bool pool_frames_release(struct pool_frames *f, uint32_t target);
+/* Choose the slab with the most free frames but `skip` others, of another kind than `kind` that
+ * has at least `slack` bytes of free frames, and let nobody allocate from it. owners[per_slab]
+ * is filled, FOLIO_NONE for free frames. Returns the slab or SLAB_NONE. */
+int pool_frames_drain_begin(struct pool_frames *f, int kind, uint64_t slack, uint32_t skip,
+			    folio_id *owners, uint32_t *nr);
 /* True: the slab became free. */
-bool frames_drain_end(struct pool_frames *f, int slab);
+bool pool_frames_drain_end(struct pool_frames *f, int slab);
 enum { FRAMES_PER_SLAB_MAX = SLAB_MAX / FOLIAGE_PAGE_MIN };
 
 /* -- pool_shadow.c -- */
-int shadows_init(struct pool_shadows *s, uint64_t entries);
-void shadows_fini(struct pool_shadows *s);
-void shadows_put(struct pool_shadows *s, uint64_t hash, uint64_t shadow);
-uint64_t shadows_take(struct pool_shadows *s, uint64_t hash); /* 0: none */
+int pool_shadows_init(struct pool_shadows *s, uint64_t entries);
+void pool_shadows_fini(struct pool_shadows *s);
+void pool_shadows_put(struct pool_shadows *s, uint64_t hash, uint64_t shadow);
+uint64_t pool_shadows_take(struct pool_shadows *s, uint64_t hash); /* 0: none */
 
 /* -- pool_room.c -- */
 extern const struct foliage_backend pool_backend;
 /* Reserve a slot and a frame of `kind`: 0 or -ENOBUFS. */
-int pool_make_room(struct foliage_pool *p, struct pool_thread *t, uint32_t kind, unsigned int flags, void **data);
+int pool_make_room(struct foliage_pool *p, struct pool_thread *t, uint32_t kind, unsigned int flags,
+		   void **data);
 void pool_give_room(struct foliage_pool *p, uint32_t kind, void *data);
 /* Somebody may go on: a page was let go, or is filled. */
 void pool_wake(struct foliage_pool *p);
@@ -280,9 +291,78 @@ void pool_wait_filled(struct foliage_pool *p, uint64_t object, uint64_t index, u
 uint64_t pool_metadata_bytes(const struct foliage_pool *p, uint32_t level);
 
 /* -- pool_names.c -- */
-/* Take the name away from a folio of which the caller holds a pin, and the pin; true: it still had one. */
+/* Take the name away from a folio of which the caller holds a pin, and the pin; true: it still
+ * had one. */
 bool pool_doom(struct foliage_pool *p, struct pool_slot *s);
 /* The caller holds the only pin of a frozen folio: out with it. */
 void pool_remove(struct foliage_pool *p, struct pool_slot *s);
+
+/* ---- the hit ---- */
+
+struct pool_probe {
+	uint64_t at; /* slot */
+	uint64_t step, slots;
+	bool second;
+};
+
+static inline struct pool_probe pool_probe_start(const struct foliage_pool *p, uint64_t hash,
+						 uint32_t level)
+{
+	uint64_t slots = pool_slots(p, level);
+
+	return (struct pool_probe){
+		.at = ((hash >> 32) * (slots / 2) >> 32) * 2 + (hash >> 31 & 1),
+		.slots = slots,
+	};
+}
+
+/* Let go of a pin; the last of a frozen folio takes it out. */
+static inline void pool_drop_pin(struct foliage_pool *p, struct pool_slot *s)
+{
+	uint64_t word =
+		atomic_fetch_sub_explicit(&s->folio.flags, PIN_ONE, memory_order_seq_cst) - PIN_ONE;
+
+	if (word & F_PINS_MASK)
+		return;
+	if (__builtin_expect(word & F_FROZEN ||
+				     atomic_load_explicit(&p->starved, memory_order_seq_cst) ||
+				     atomic_load_explicit(&p->waiting, memory_order_relaxed),
+			     0))
+		pool_last_pin(p, s, word);
+}
+
+/* The first two places of a name, without a loop: most hits end here. NULL: look properly. */
+static inline __attribute__((always_inline)) struct pool_slot *
+pool_find_near(struct foliage_pool *p, struct pool_thread *t, uint64_t object, uint64_t index,
+	       uint64_t hash, unsigned int how)
+{
+	const uint64_t state = F_PRESENT | F_FROZEN | PIN_MANY | F_LOCKED;
+	struct pool_probe probe =
+		pool_probe_start(p, hash, atomic_load_explicit(&p->level, memory_order_acquire));
+	struct pool_slot *s = pool_slot(p, probe.at);
+	uint64_t word;
+
+	if (slot_index(s) != index || slot_object(s) != object) {
+		s = pool_slot(p, probe.at ^ 1);
+		if (slot_index(s) != index || slot_object(s) != object)
+			return NULL;
+	}
+	word = folio_flags(&s->folio);
+	if (__builtin_expect((word & state) != F_PRESENT, 0))
+		return NULL;
+	if (how & FIND_MARK && p->ops->pin_accessed) {
+		if (!p->ops->pin_accessed(p->engine, slot_id(p, s), &word, PIN_ONE))
+			return NULL;
+	} else {
+		if (!folio_cas_if(&s->folio, &word, word + PIN_ONE, false))
+			return NULL;
+		if (how & FIND_MARK)
+			p->ops->mark_accessed(p->engine, &t->cpu, slot_id(p, s));
+	}
+	if (__builtin_expect(slot_object(s) == object && slot_index(s) == index, 1))
+		return s;
+	pool_drop_pin(p, s);
+	return NULL;
+}
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory of pages: one address range cut into slabs of a power of two, 128 KiB to 2 MiB (then asking for huge pages). A slab with
- * a page in it belongs to one kind of page:
+ * Memory of pages: one address range cut into slabs of a power of two, 128 KiB to 2 MiB (then
+ * asking for huge pages). A slab with a page in it belongs to one kind of page:
  *
- *	| frame 0 | frame 1 | ... | frame n-1 | extra 0 | ... | extra n-1 | owner 0 | ... | owner n-1 |
+ * 	| frame 0 | frame 1 | ... | frame n-1 | extra 0 | ... | extra n-1 | owner 0 | ... | owner
+ * 	n-1 |
  *
- * `owner` is the slot of the page in the frame, or, of a free frame, the next free one. A slab without pages belongs to nobody
- * and goes to whichever kind asks first, or back to the system. At most `limit` slabs are in memory.
+ * `owner` is the slot of the page in the frame, or, of a free frame, the next free one. A slab
+ * without pages belongs to nobody and goes to whichever kind asks first, or back to the system. At
+ * most `limit` slabs are in memory.
  *
  * One lock, held for a few list operations; frames are named by their address.
  */
@@ -28,19 +30,21 @@ static inline uint32_t slab_of(const struct pool_frames *f, const void *data)
 	return (uint32_t)(((const char *)data - f->base) >> f->slab_shift);
 }
 
-static inline uint32_t frame_of(const struct pool_frames *f, const struct pool_kind *k, const void *data)
+static inline uint32_t frame_of(const struct pool_frames *f, const struct pool_kind *k,
+				const void *data)
 {
 	size_t offset = (size_t)((const char *)data - f->base) & (((size_t)1 << f->slab_shift) - 1);
 
 	return (uint32_t)(offset >> k->shift);
 }
 
-static inline uint32_t *owners_of(const struct pool_frames *f, const struct pool_kind *k, uint32_t slab)
+static inline uint32_t *owners_of(const struct pool_frames *f, const struct pool_kind *k,
+				  uint32_t slab)
 {
 	return (uint32_t *)(slab_at(f, slab) + (size_t)k->per_slab * (k->bytes + k->extra));
 }
 
-int frames_init(struct pool_frames *f, uint64_t bytes, uint64_t max_bytes)
+int pool_frames_init(struct pool_frames *f, uint64_t bytes, uint64_t max_bytes)
 {
 	size_t slab;
 
@@ -51,7 +55,8 @@ int frames_init(struct pool_frames *f, uint64_t bytes, uint64_t max_bytes)
 	f->free = f->released = SLAB_NONE;
 	pthread_mutex_init(&f->lock, NULL);
 	f->slabs = calloc(f->nr_slabs, sizeof(*f->slabs));
-	f->mapping = mmap(NULL, f->mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	f->mapping = mmap(NULL, f->mapped, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (f->mapping == MAP_FAILED)
 		f->mapping = NULL;
 	if (!f->slabs || !f->mapping)
@@ -62,14 +67,14 @@ int frames_init(struct pool_frames *f, uint64_t bytes, uint64_t max_bytes)
 	return 0;
 }
 
-void frames_fini(struct pool_frames *f)
+void pool_frames_fini(struct pool_frames *f)
 {
 	if (f->mapping)
 		munmap(f->mapping, f->mapped);
 	free(f->slabs);
 }
 
-int frames_kind(struct pool_frames *f, uint32_t bytes, uint32_t extra)
+int pool_frames_kind(struct pool_frames *f, uint32_t bytes, uint32_t extra)
 {
 	uint32_t nr, i;
 	int rc = -ENOSPC;
@@ -87,7 +92,8 @@ int frames_kind(struct pool_frames *f, uint32_t bytes, uint32_t extra)
 				.bytes = bytes,
 				.extra = extra,
 				.shift = fls64(bytes) - 1,
-				.per_slab = (uint32_t)(((size_t)1 << f->slab_shift) / (bytes + extra + sizeof(uint32_t))),
+				.per_slab = (uint32_t)(((size_t)1 << f->slab_shift) /
+						       (bytes + extra + sizeof(uint32_t))),
 				.partial = SLAB_NONE,
 			};
 			atomic_store_explicit(&f->nr_kinds, nr + 1, memory_order_release);
@@ -156,13 +162,14 @@ static int32_t kind_slab(struct pool_frames *f, struct pool_kind *k, uint32_t ki
 	i = take_slab(f);
 	if (i == SLAB_NONE)
 		return SLAB_NONE;
-	f->slabs[i] = (struct pool_slab){.nr_free = k->per_slab, .free_head = FRAME_NONE, .kind = (int16_t)kind};
+	f->slabs[i] = (struct pool_slab){
+		.nr_free = k->per_slab, .free_head = FRAME_NONE, .kind = (int16_t)kind};
 	k->slabs++;
 	partial_add(f, k, i);
 	return i;
 }
 
-void *frames_alloc(struct pool_frames *f, uint32_t kind)
+void *pool_frames_alloc(struct pool_frames *f, uint32_t kind)
 {
 	struct pool_kind *k = &f->kinds[kind];
 	struct pool_slab *s;
@@ -216,10 +223,11 @@ static void slab_empty(struct pool_frames *f, struct pool_kind *k, int32_t i)
 	f->free = i;
 }
 
-void frames_free(struct pool_frames *f, uint32_t kind, void *data)
+void pool_frames_free(struct pool_frames *f, uint32_t kind, void *data)
 {
 	struct pool_kind *k = &f->kinds[kind];
-	uint32_t slab = slab_of(f, data), frame = frame_of(f, k, data), *owners = owners_of(f, k, slab);
+	uint32_t slab = slab_of(f, data), frame = frame_of(f, k, data),
+		 *owners = owners_of(f, k, slab);
 	struct pool_slab *s = &f->slabs[slab];
 
 	pthread_mutex_lock(&f->lock);
@@ -233,7 +241,7 @@ void frames_free(struct pool_frames *f, uint32_t kind, void *data)
 	pthread_mutex_unlock(&f->lock);
 }
 
-void *frames_extra(const struct pool_frames *f, uint32_t kind, void *data)
+void *pool_frames_extra(const struct pool_frames *f, uint32_t kind, void *data)
 {
 	const struct pool_kind *k = &f->kinds[kind];
 
@@ -243,34 +251,38 @@ void *frames_extra(const struct pool_frames *f, uint32_t kind, void *data)
 	       (size_t)frame_of(f, k, data) * k->extra;
 }
 
-void frames_set_owner(struct pool_frames *f, uint32_t kind, void *data, folio_id owner)
+void pool_frames_set_owner(struct pool_frames *f, uint32_t kind, void *data, folio_id owner)
 {
 	const struct pool_kind *k = &f->kinds[kind];
 
-	__atomic_store_n(&owners_of(f, k, slab_of(f, data))[frame_of(f, k, data)], (uint32_t)owner, __ATOMIC_RELAXED);
+	__atomic_store_n(&owners_of(f, k, slab_of(f, data))[frame_of(f, k, data)], (uint32_t)owner,
+			 __ATOMIC_RELAXED);
 }
 
-uint64_t frames_slack(struct pool_frames *f, int kind)
+static uint64_t kind_slack(const struct pool_kind *k)
 {
-	uint64_t bytes = 0;
+	return (k->slabs * k->per_slab - k->used) * (k->bytes + k->extra);
+}
+
+uint64_t pool_frames_slack(struct pool_frames *f, int kind)
+{
+	uint64_t most = 0;
 
 	pthread_mutex_lock(&f->lock);
-	for (uint32_t i = 0; i < atomic_load_explicit(&f->nr_kinds, memory_order_relaxed); i++) {
-		const struct pool_kind *k = &f->kinds[i];
-
+	for (uint32_t i = 0; i < atomic_load_explicit(&f->nr_kinds, memory_order_relaxed); i++)
 		if ((int)i != kind)
-			bytes += (k->slabs * k->per_slab - k->used) * (k->bytes + k->extra);
-	}
+			most = MAX(most, kind_slack(&f->kinds[i]));
 	pthread_mutex_unlock(&f->lock);
-	return bytes;
+	return most;
 }
 
-bool frames_release(struct pool_frames *f, uint32_t target)
+bool pool_frames_release(struct pool_frames *f, uint32_t target)
 {
 	bool done;
 
 	pthread_mutex_lock(&f->lock);
-	while (atomic_load_explicit(&f->backed, memory_order_relaxed) > target && f->free != SLAB_NONE) {
+	while (atomic_load_explicit(&f->backed, memory_order_relaxed) > target &&
+	       f->free != SLAB_NONE) {
 		int32_t i = f->free;
 
 		f->free = f->slabs[i].next;
@@ -281,8 +293,10 @@ bool frames_release(struct pool_frames *f, uint32_t target)
 	return done;
 }
 
-/* The `skip`th best slab to empty: by free frames, as a share of the slab, then by address. */
-static int32_t choose_slab(const struct pool_frames *f, int kind, uint32_t skip)
+/* The `skip`th best slab to empty: by free frames, as a share of the slab, then by address. Not
+ * of a kind with less slack than `slack`: its slab would be its only one with room, and it would
+ * want one back at once. */
+static int32_t choose_slab(const struct pool_frames *f, int kind, uint64_t slack, uint32_t skip)
 {
 	uint64_t bound = UINT64_MAX;
 	int32_t best;
@@ -295,9 +309,12 @@ static int32_t choose_slab(const struct pool_frames *f, int kind, uint32_t skip)
 			const struct pool_slab *s = &f->slabs[i];
 			uint64_t rank;
 
-			if (s->kind < 0 || s->kind == kind || s->draining)
+			if (s->kind < 0 || s->kind == kind || s->draining ||
+			    kind_slack(&f->kinds[s->kind]) < slack)
 				continue;
-			rank = ((uint64_t)s->nr_free * 65536 / f->kinds[s->kind].per_slab + 1) << 32 | (UINT32_MAX - i);
+			rank = ((uint64_t)s->nr_free * 65536 / f->kinds[s->kind].per_slab + 1)
+				       << 32 |
+			       (UINT32_MAX - i);
 			if (rank < bound && rank > most) {
 				most = rank;
 				best = (int32_t)i;
@@ -309,12 +326,13 @@ static int32_t choose_slab(const struct pool_frames *f, int kind, uint32_t skip)
 	}
 }
 
-int frames_drain_begin(struct pool_frames *f, int kind, uint32_t skip, folio_id *owners, uint32_t *nr)
+int pool_frames_drain_begin(struct pool_frames *f, int kind, uint64_t slack, uint32_t skip,
+			    folio_id *owners, uint32_t *nr)
 {
 	int32_t i;
 
 	pthread_mutex_lock(&f->lock);
-	i = choose_slab(f, kind, skip);
+	i = choose_slab(f, kind, slack, skip);
 	if (i != SLAB_NONE) {
 		struct pool_slab *s = &f->slabs[i];
 		struct pool_kind *k = &f->kinds[s->kind];
@@ -325,14 +343,15 @@ int frames_drain_begin(struct pool_frames *f, int kind, uint32_t skip, folio_id 
 		*nr = s->fresh;
 		for (uint32_t j = 0; j < s->fresh; j++)
 			owners[j] = (folio_id)__atomic_load_n(&of[j], __ATOMIC_RELAXED);
-		for (uint32_t j = s->free_head; j != FRAME_NONE; j = __atomic_load_n(&of[j], __ATOMIC_RELAXED))
+		for (uint32_t j = s->free_head; j != FRAME_NONE;
+		     j = __atomic_load_n(&of[j], __ATOMIC_RELAXED))
 			owners[j] = FOLIO_NONE;
 	}
 	pthread_mutex_unlock(&f->lock);
 	return i;
 }
 
-bool frames_drain_end(struct pool_frames *f, int slab)
+bool pool_frames_drain_end(struct pool_frames *f, int slab)
 {
 	struct pool_slab *s = &f->slabs[slab];
 	bool empty;

@@ -2,27 +2,47 @@
  *
  * Finding a page by name: open addressing in the table of folios, without a lock.
  *
- * Entries cannot move, because a slot's number is its folio's, and cannot be shifted under readers. So each slot counts the names
- * that were placed further along because it was taken: `passed`. A search ends at the first slot that nobody has passed. Whoever
- * places a name counts itself on the way, before the name appears; whoever takes one away counts it out after it is gone: no
- * search for a name that is there can end early. Neighbours are probed, which the processor fetches in pairs.
+ * Entries cannot move, because a slot's number is its folio's, and cannot be shifted under readers.
+ * So each slot counts the names that were placed further along because it was taken: `passed`. A
+ * search ends at the first slot that nobody has passed. Whoever places a name counts itself on the
+ * way, before the name appears; whoever takes one away counts it out after it is gone: no search
+ * for a name that is there can end early.
  *
- * The table may double (three times), for pages that turn out smaller than expected. Names that are in stay where they are: a slot
- * remembers the level at which its name was placed, and a search tries the present level first, then the older ones.
+ * A search goes from pair to pair of slots: both of a pair, which the processor fetches together,
+ * then the pair a stride further, which depends on the name (with a stride of one, chains would
+ * grow together and never part, since nothing is moved). The number of pairs is a prime times a
+ * power of two, the stride odd and below the prime: every slot is reached.
+ *
+ * The table may double (three times), for pages that turn out smaller than expected. Names that are
+ * in stay where they are: a slot remembers the level at which its name was placed, and a search
+ * tries the present level first, then the older ones.
  *
  * A search sees a name without holding anything, pins, and looks again: pinned, the name stands.
  */
 #include "cache/pool.h"
 
-static inline uint64_t home(const struct foliage_pool *p, uint64_t hash, uint32_t level)
+static inline __attribute__((always_inline)) void
+probe_next(const struct foliage_pool *p, struct pool_probe *probe, uint64_t hash)
 {
-	return (hash >> 32) * pool_slots(p, level) >> 32;
+	probe->at ^= 1;
+	if (!probe->second) {
+		probe->second = true;
+		return;
+	}
+	probe->second = false;
+	if (!probe->step)
+		probe->step = 2 + 4 * ((hash & UINT32_MAX) * (p->base / 4 - 1) >> 32);
+	probe->at += probe->step;
+	if (probe->at >= probe->slots)
+		probe->at -= probe->slots;
 }
 
 /* Pin if the word allows: POOL_ABSENT when the folio is gone or going. */
-static inline enum pool_found pin(struct foliage_pool *p, struct pool_thread *t, struct pool_slot *s, unsigned int how)
+static inline enum pool_found pin(struct foliage_pool *p, struct pool_thread *t,
+				  struct pool_slot *s, unsigned int how)
 {
-	const uint64_t state = F_PRESENT | F_FROZEN | PIN_MANY | (how & FIND_FILLING ? 0 : F_LOCKED);
+	const uint64_t state =
+		F_PRESENT | F_FROZEN | PIN_MANY | (how & FIND_FILLING ? 0 : F_LOCKED);
 	uint64_t word = folio_flags(&s->folio);
 
 	for (;;) {
@@ -43,17 +63,22 @@ static inline enum pool_found pin(struct foliage_pool *p, struct pool_thread *t,
 	return POOL_FOUND;
 }
 
-static enum pool_found find_at(struct foliage_pool *p, struct pool_thread *t, uint64_t object, uint64_t index,
-			       uint64_t at, uint64_t nr, unsigned int how, struct pool_slot **slot)
+static enum pool_found find_at(struct foliage_pool *p, struct pool_thread *t, uint64_t object,
+			       uint64_t index, uint64_t hash, uint32_t level, unsigned int how,
+			       struct pool_slot **slot)
 {
-	for (uint64_t i = 0; i < nr; i++) {
-		struct pool_slot *s = pool_slot(p, at);
+	struct pool_probe probe = pool_probe_start(p, hash, level);
+
+	for (uint64_t i = 0; i < probe.slots; i++) {
+		struct pool_slot *s = pool_slot(p, probe.at);
 
 		if (slot_object(s) == object && slot_index(s) == index) {
 			enum pool_found found = pin(p, t, s, how);
 
 			if (__builtin_expect(found == POOL_FOUND, 1)) {
-				if (__builtin_expect(slot_object(s) == object && slot_index(s) == index, 1)) {
+				if (__builtin_expect(slot_object(s) == object &&
+							     slot_index(s) == index,
+						     1)) {
 					*slot = s;
 					return POOL_FOUND;
 				}
@@ -65,20 +90,18 @@ static enum pool_found find_at(struct foliage_pool *p, struct pool_thread *t, ui
 		}
 		if (!atomic_load_explicit(&s->passed, memory_order_acquire))
 			return POOL_ABSENT;
-		if (++at == nr)
-			at = 0;
+		probe_next(p, &probe, hash);
 	}
 	return POOL_ABSENT;
 }
 
-enum pool_found pool_find(struct foliage_pool *p, struct pool_thread *t, uint64_t object, uint64_t index,
-			  uint64_t hash, unsigned int how, struct pool_slot **slot)
+enum pool_found pool_find(struct foliage_pool *p, struct pool_thread *t, uint64_t object,
+			  uint64_t index, uint64_t hash, unsigned int how, struct pool_slot **slot)
 {
 	uint32_t level = atomic_load_explicit(&p->level, memory_order_acquire);
 
 	for (;; level--) {
-		enum pool_found found =
-			find_at(p, t, object, index, home(p, hash, level), pool_slots(p, level), how, slot);
+		enum pool_found found = find_at(p, t, object, index, hash, level, how, slot);
 
 		if (found != POOL_ABSENT || !level)
 			return found;
@@ -101,51 +124,48 @@ uint64_t pool_limit(const struct foliage_pool *p)
 {
 	uint64_t slots = pool_slots(p, atomic_load_explicit(&p->level, memory_order_relaxed));
 
-	return MIN(slots - slots / 8, p->max_pages);
+	return MIN(slots - slots / 5, p->max_pages);
 }
 
 struct pool_slot *pool_claim(struct foliage_pool *p, uint64_t hash, uint32_t kind)
 {
 	uint32_t level = atomic_load_explicit(&p->level, memory_order_acquire);
-	uint64_t nr = pool_slots(p, level), at = home(p, hash, level);
+	struct pool_probe probe = pool_probe_start(p, hash, level);
 	uint32_t state = SLOT_USED | level << SLOT_LEVEL_SHIFT | kind << SLOT_KIND_SHIFT;
 
 	for (;;) {
-		struct pool_slot *s = pool_slot(p, at);
+		struct pool_slot *s = pool_slot(p, probe.at);
 		uint32_t none = 0;
 
-		if (atomic_compare_exchange_strong_explicit(&s->state, &none, state, memory_order_acq_rel,
-							    memory_order_relaxed))
+		if (atomic_compare_exchange_strong_explicit(
+			    &s->state, &none, state, memory_order_acq_rel, memory_order_relaxed))
 			return s;
 		atomic_fetch_add_explicit(&s->passed, 1, memory_order_acq_rel);
-		if (++at == nr)
-			at = 0;
+		probe_next(p, &probe, hash);
 	}
 }
 
 void pool_release_slot(struct foliage_pool *p, struct pool_slot *s)
 {
 	uint32_t state = atomic_load_explicit(&s->state, memory_order_relaxed);
-	uint32_t level = state >> SLOT_LEVEL_SHIFT & 3;
-	uint64_t at = home(p, pool_hash(slot_object(s), slot_index(s)), level), nr = pool_slots(p, level);
+	uint64_t hash = pool_hash(slot_object(s), slot_index(s));
+	struct pool_probe probe = pool_probe_start(p, hash, state >> SLOT_LEVEL_SHIFT & 3);
 
 	if (s->data) {
 		if (p->dropped)
 			p->dropped(p->ctx, slot_page(s));
-		frames_free(&p->frames, state >> SLOT_KIND_SHIFT, s->data);
+		pool_frames_free(&p->frames, state >> SLOT_KIND_SHIFT, s->data);
 	}
-	for (struct pool_slot *on = pool_slot(p, at); on != s; on = pool_slot(p, at)) {
+	for (struct pool_slot *on = pool_slot(p, probe.at); on != s; on = pool_slot(p, probe.at)) {
 		atomic_fetch_sub_explicit(&on->passed, 1, memory_order_acq_rel);
-		if (++at == nr)
-			at = 0;
+		probe_next(p, &probe, hash);
 	}
 	atomic_store_explicit(&s->state, 0, memory_order_release);
 	atomic_fetch_sub_explicit(&p->used, 1, memory_order_relaxed);
 	pool_wake(p);
 }
 
-/* No pin is left: was it the last of a folio without a name, or does somebody wait for room? */
-static __attribute__((noinline)) void last_pin(struct foliage_pool *p, struct pool_slot *s, uint64_t word)
+void pool_last_pin(struct foliage_pool *p, struct pool_slot *s, uint64_t word)
 {
 	while ((word & (F_PRESENT | F_FROZEN | F_PINS_MASK)) == (F_PRESENT | F_FROZEN))
 		if (folio_cas_if(&s->folio, &word, word + PIN_ONE, false)) {
@@ -153,16 +173,4 @@ static __attribute__((noinline)) void last_pin(struct foliage_pool *p, struct po
 			break;
 		}
 	pool_wake(p);
-}
-
-void pool_drop_pin(struct foliage_pool *p, struct pool_slot *s)
-{
-	uint64_t word = atomic_fetch_sub_explicit(&s->folio.flags, PIN_ONE, memory_order_seq_cst) - PIN_ONE;
-
-	if (word & F_PINS_MASK)
-		return;
-	if (__builtin_expect(word & F_FROZEN || atomic_load_explicit(&p->starved, memory_order_seq_cst) ||
-				     atomic_load_explicit(&p->waiting, memory_order_relaxed),
-			     0))
-		last_pin(p, s, word);
 }

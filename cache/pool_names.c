@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Names that go: discard, truncate, rekey. A name is taken away by freezing the folio, whoever may have it pinned; the folio
- * itself goes when nobody holds it (pool.h). So a page that was truncated under a reader stays intact until the reader lets go.
+ * Names that go: discard, truncate, rekey. A name is taken away by freezing the folio, whoever may
+ * have it pinned; the folio itself goes when nobody holds it (pool.h). So a page that was truncated
+ * under a reader stays intact until the reader lets go.
  */
 #include "cache/pool.h"
 
@@ -9,7 +10,8 @@
 
 enum { BUSY_TRIES = 64 };
 
-/* Take the folio out of the engine. While another thread's reclaim has it, there is nothing to take. */
+/* Take the folio out of the engine. While another thread's reclaim has it, there is nothing to
+ * take. */
 static int leave_engine(struct foliage_pool *p, struct pool_thread *t, struct pool_slot *s)
 {
 	int rc = -EBUSY;
@@ -35,8 +37,9 @@ void pool_remove(struct foliage_pool *p, struct pool_slot *s)
 		return;
 	}
 	atomic_fetch_sub(&s->folio.flags, PIN_ONE);
+	if (s->data) /* not what a rekey left behind */
+		pool_count(t, COUNT_DISCARDED);
 	pool_release_slot(p, s);
-	pool_count(t, COUNT_DISCARDED);
 }
 
 bool pool_doom(struct foliage_pool *p, struct pool_slot *s)
@@ -56,7 +59,8 @@ int foliage_pool_discard(struct foliage_pool *p, uint64_t object, uint64_t index
 }
 
 /* Doom what is in the slot if its name is in the range. */
-static bool doom_if(struct foliage_pool *p, struct pool_slot *s, uint64_t object, uint64_t first, uint64_t last)
+static bool doom_if(struct foliage_pool *p, struct pool_slot *s, uint64_t object, uint64_t first,
+		    uint64_t last)
 {
 	if (slot_object(s) != object || slot_index(s) - first > last - first)
 		return false;
@@ -69,7 +73,8 @@ static bool doom_if(struct foliage_pool *p, struct pool_slot *s, uint64_t object
 	return pool_doom(p, s);
 }
 
-int64_t foliage_pool_truncate(struct foliage_pool *p, uint64_t object, uint64_t first, uint64_t last)
+int64_t foliage_pool_truncate(struct foliage_pool *p, uint64_t object, uint64_t first,
+			      uint64_t last)
 {
 	uint64_t slots;
 	int64_t nr = 0;
@@ -85,7 +90,8 @@ int64_t foliage_pool_truncate(struct foliage_pool *p, uint64_t object, uint64_t 
 		for (uint64_t i = first;; i++) {
 			struct pool_slot *s;
 
-			if (pool_find(p, NULL, object, i, pool_hash(object, i), FIND_FILLING, &s) == POOL_FOUND)
+			if (pool_find(p, NULL, object, i, pool_hash(object, i), FIND_FILLING, &s) ==
+			    POOL_FOUND)
 				nr += pool_doom(p, s);
 			if (i == last)
 				break;
@@ -111,9 +117,10 @@ static bool freeze(struct pool_slot *s)
 	return true;
 }
 
-/* The frozen, singly pinned `from` goes over to `to`, which has a pin already, with everything that the engine knows of it. When
- * reclaim holds on to it, it starts anew. */
-static void move_folio(struct foliage_pool *p, struct pool_thread *t, struct pool_slot *from, struct pool_slot *to)
+/* The frozen, singly pinned `from` goes over to `to`, which has a pin already, with everything
+ * that the engine knows of it. When reclaim holds on to it, it starts anew. */
+static void move_folio(struct foliage_pool *p, struct pool_thread *t, struct pool_slot *from,
+		       struct pool_slot *to)
 {
 	uint64_t flags = folio_flags(&from->folio);
 	uint32_t order = (uint32_t)((flags & F_ORDER_MASK) >> F_ORDER_SHIFT), add = 0;
@@ -142,8 +149,8 @@ static void move_folio(struct foliage_pool *p, struct pool_thread *t, struct poo
 }
 
 /* Under the shard lock of the new name. */
-static int rekey_locked(struct foliage_pool *p, struct pool_thread *t, struct pool_slot *from, uint64_t hash,
-			uint64_t object, uint64_t index, struct pool_slot **out)
+static int rekey_locked(struct foliage_pool *p, struct pool_thread *t, struct pool_slot *from,
+			uint64_t hash, uint64_t object, uint64_t index, struct pool_slot **out)
 {
 	uint32_t kind = slot_kind(from);
 	struct pool_slot *to = NULL;
@@ -168,13 +175,14 @@ static int rekey_locked(struct foliage_pool *p, struct pool_thread *t, struct po
 	__atomic_store_n(&to->object, object, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->index, index, __ATOMIC_RELAXED);
 	atomic_fetch_add(&to->folio.flags, PIN_ONE);
-	frames_set_owner(&p->frames, kind, to->data, slot_id(p, to));
+	pool_frames_set_owner(&p->frames, kind, to->data, slot_id(p, to));
 	move_folio(p, t, from, to);
 	*out = to;
 	return 0;
 }
 
-int foliage_pool_rekey(struct foliage_pool *p, struct foliage_page **page, uint64_t object, uint64_t index)
+int foliage_pool_rekey(struct foliage_pool *p, struct foliage_page **page, uint64_t object,
+		       uint64_t index)
 {
 	struct pool_slot *from = page_slot(*page), *to;
 	uint64_t hash = pool_hash(object, index);

@@ -3,12 +3,13 @@
  * Making room, in the thread that needs it. In this order:
  *
  *   a free frame of the kind, or a slab that has no kind;
- *   once other kinds have a slab's worth of free frames: empty one of their slabs and take it over;
+ *   once another kind has a slab's worth of free frames: empty one of its slabs and take it over;
  *   the engine reclaims about 32 pages, the coldest of all kinds.
  *
- * So kinds share the budget by the heat of their pages, not by quota. When reclaim finds nothing although nobody else is at it,
- * everything is pinned or dirty: the pool is `starved`. Until somebody lets go of a page, each fetch that needs room says so at
- * once, or waits, and does not scan again.
+ * So kinds share the budget by the heat of their pages, not by quota. When reclaim finds nothing
+ * although nobody else is at it, everything is pinned or dirty: the pool is `starved`. Until
+ * somebody lets go of a page, each fetch that needs room says so at once, or waits, and does not
+ * scan again.
  */
 #include "cache/pool.h"
 
@@ -27,10 +28,10 @@ static void room_evict(void *ctx, foliage_folio id, uint64_t shadow)
 	struct pool_thread *t = pool_thread(p);
 
 	if (!(atomic_load_explicit(&s->state, memory_order_acquire) & SLOT_DOOMED))
-		shadows_put(&p->shadows, pool_hash(slot_object(s), slot_index(s)), shadow);
-	pool_release_slot(p, s);
-	if (t)
+		pool_shadows_put(&p->shadows, pool_hash(slot_object(s), slot_index(s)), shadow);
+	if (t && s->data) /* not what a rekey left behind */
 		pool_count(t, COUNT_EVICTED);
+	pool_release_slot(p, s);
 }
 
 static uint64_t room_now_ms(void *ctx)
@@ -77,11 +78,13 @@ static int64_t reclaim(struct foliage_pool *p, struct pool_thread *t)
 
 static bool can_leave(const struct foliage_pool *p, folio_id id)
 {
-	return !(folio_flags(&pool_slot(p, (uint64_t)id)->folio) & (F_PINS_MASK | F_DIRTY | F_LOCKED));
+	return !(folio_flags(&pool_slot(p, (uint64_t)id)->folio) &
+		 (F_PINS_MASK | F_DIRTY | F_LOCKED));
 }
 
-/* Evict what is in one slab of another kind than `kind`; true: it is free. The resize lock is held. */
-static bool empty_slab(struct foliage_pool *p, struct pool_thread *t, int kind)
+/* Evict what is in one slab of another kind than `kind` that has `slack` to spare; true: it is
+ * free. The resize lock is held. */
+static bool empty_slab(struct foliage_pool *p, struct pool_thread *t, int kind, uint64_t slack)
 {
 	folio_id *owners = malloc(FRAMES_PER_SLAB_MAX * sizeof(*owners));
 	bool empty = false;
@@ -91,7 +94,7 @@ static bool empty_slab(struct foliage_pool *p, struct pool_thread *t, int kind)
 	engine_drain_all(p->engine);
 	for (uint32_t skip = 0; skip < DRAIN_CANDIDATES && !empty; skip++) {
 		uint32_t nr = 0, i;
-		int slab = frames_drain_begin(&p->frames, kind, skip, owners, &nr);
+		int slab = pool_frames_drain_begin(&p->frames, kind, slack, skip, owners, &nr);
 
 		if (slab == SLAB_NONE)
 			break;
@@ -102,7 +105,7 @@ static bool empty_slab(struct foliage_pool *p, struct pool_thread *t, int kind)
 			for (i = 0; i < nr; i++)
 				if (owners[i] >= 0)
 					foliage_folio_pageout(p->engine, &t->cpu, owners[i]);
-		empty = frames_drain_end(&p->frames, slab);
+		empty = pool_frames_drain_end(&p->frames, slab);
 	}
 	free(owners);
 	if (empty)
@@ -110,12 +113,12 @@ static bool empty_slab(struct foliage_pool *p, struct pool_thread *t, int kind)
 	return empty;
 }
 
-static bool take_over(struct foliage_pool *p, struct pool_thread *t, int kind)
+static bool take_over(struct foliage_pool *p, struct pool_thread *t, int kind, uint64_t slack)
 {
 	bool done = false;
 
 	if (!pthread_mutex_trylock(&p->resize_lock)) {
-		done = empty_slab(p, t, kind);
+		done = empty_slab(p, t, kind, slack);
 		pthread_mutex_unlock(&p->resize_lock);
 	}
 	return done;
@@ -127,13 +130,13 @@ static bool trim(struct foliage_pool *p, struct pool_thread *t, uint32_t target)
 	uint64_t slab = UINT64_C(1) << p->frames.slab_shift;
 	uint64_t rounds = 1000 + 2 * atomic_load(&p->used);
 
-	while (!frames_release(&p->frames, target)) {
+	while (!pool_frames_release(&p->frames, target)) {
 		if (!rounds--)
 			return false;
-		if (frames_slack(&p->frames, -1) >= slab && empty_slab(p, t, -1))
+		if (pool_frames_slack(&p->frames, -1) >= slab && empty_slab(p, t, -1, slab))
 			continue;
-		if (reclaim(p, t) <= 0 && !empty_slab(p, t, -1))
-			return frames_release(&p->frames, target);
+		if (reclaim(p, t) <= 0 && !empty_slab(p, t, -1, 0))
+			return pool_frames_release(&p->frames, target);
 	}
 	return true;
 }
@@ -216,7 +219,8 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* Until woken, for a slice at most: a wake-up that is missed costs no more than that. The room lock is held. */
+/* Until woken, for a slice at most: a wake-up that is missed costs no more than that. The room
+ * lock is held. */
 static void wait_a_slice(struct foliage_pool *p, uint64_t ms)
 {
 	struct timespec until = after_ms(ms);
@@ -268,7 +272,7 @@ static enum lack reserve(struct foliage_pool *p, uint32_t kind, void **data)
 		atomic_fetch_sub_explicit(&p->used, 1, memory_order_relaxed);
 		return LACK_SLOT;
 	}
-	*data = frames_alloc(&p->frames, kind);
+	*data = pool_frames_alloc(&p->frames, kind);
 	if (*data)
 		return LACK_NOTHING;
 	atomic_fetch_sub_explicit(&p->used, 1, memory_order_relaxed);
@@ -277,7 +281,7 @@ static enum lack reserve(struct foliage_pool *p, uint32_t kind, void **data)
 
 void pool_give_room(struct foliage_pool *p, uint32_t kind, void *data)
 {
-	frames_free(&p->frames, kind, data);
+	pool_frames_free(&p->frames, kind, data);
 	atomic_fetch_sub_explicit(&p->used, 1, memory_order_relaxed);
 	pool_wake(p);
 }
@@ -289,14 +293,16 @@ static bool make_progress(struct foliage_pool *p, struct pool_thread *t, enum la
 
 	if (lack == LACK_SLOT && grow_table(p, t))
 		return true;
-	if (lack == LACK_FRAME && frames_slack(&p->frames, kind) >= slab && take_over(p, t, kind))
+	if (lack == LACK_FRAME && pool_frames_slack(&p->frames, kind) >= slab &&
+	    take_over(p, t, kind, slab))
 		return true;
 	if (reclaim(p, t) > 0)
 		return true;
-	return lack == LACK_FRAME && take_over(p, t, kind);
+	return lack == LACK_FRAME && take_over(p, t, kind, 0);
 }
 
-int pool_make_room(struct foliage_pool *p, struct pool_thread *t, uint32_t kind, unsigned int flags, void **data)
+int pool_make_room(struct foliage_pool *p, struct pool_thread *t, uint32_t kind, unsigned int flags,
+		   void **data)
 {
 	uint64_t deadline = 0;
 
@@ -315,7 +321,8 @@ int pool_make_room(struct foliage_pool *p, struct pool_thread *t, uint32_t kind,
 				sched_yield();
 				continue;
 			}
-			/* Said first, tried once more: whoever lets go of a page either is seen or sees it. */
+			/* Said first, tried once more: whoever lets go of a page either is seen
+			 * or sees it. */
 			atomic_store(&p->starved, 1);
 			if (make_progress(p, t, lack, (int)kind)) {
 				atomic_store(&p->starved, 0);
@@ -338,11 +345,13 @@ int pool_make_room(struct foliage_pool *p, struct pool_thread *t, uint32_t kind,
 int64_t foliage_pool_shrink(struct foliage_pool *p, uint64_t bytes)
 {
 	uint64_t slab = UINT64_C(1) << p->frames.slab_shift;
-	uint32_t before, want = (uint32_t)MIN((bytes + slab - 1) >> p->frames.slab_shift, (uint64_t)UINT32_MAX), after;
+	uint32_t before, after, want = (uint32_t)MIN((bytes - 1) / slab + 1, (uint64_t)UINT32_MAX);
 	struct pool_thread *t;
 
 	if (!pool_alive(p))
 		return -ECHILD;
+	if (!bytes)
+		return 0;
 	t = pool_thread(p);
 	if (!t)
 		return -ENOMEM;

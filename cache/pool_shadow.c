@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the pool remembers of pages that left: their shadows, in buckets of one cache line, five to a bucket, each under 32 bits
- * of its name's hash. A full bucket forgets the one that came first, which is also the first that a refault would no longer
- * count as recent. So memory is fixed, and there is room for the evictions of the last few generations.
+ * What the pool remembers of pages that left: their shadows, in buckets of one cache line, five to
+ * a bucket, each under 32 bits of its name's hash. A full bucket forgets the one that came first,
+ * which is also the first that a refault would no longer count as recent. So memory is fixed, and
+ * there is room for the evictions of the last few generations.
  *
  * A bucket has a lock of one bit; evictions and insertions take it for a few instructions.
  */
@@ -22,7 +23,7 @@ struct shadow_bucket {
 };
 _Static_assert(sizeof(struct shadow_bucket) == POOL_LINE, "a cache line");
 
-int shadows_init(struct pool_shadows *s, uint64_t entries)
+int pool_shadows_init(struct pool_shadows *s, uint64_t entries)
 {
 	uint64_t nr = entries / BUCKET_ENTRIES + 1;
 
@@ -32,7 +33,7 @@ int shadows_init(struct pool_shadows *s, uint64_t entries)
 	return s->buckets ? 0 : -ENOMEM;
 }
 
-void shadows_fini(struct pool_shadows *s)
+void pool_shadows_fini(struct pool_shadows *s)
 {
 	mem_table_free(s->buckets, s->bytes);
 }
@@ -41,7 +42,8 @@ static struct shadow_bucket *bucket_lock(struct pool_shadows *s, uint64_t hash)
 {
 	struct shadow_bucket *b = &s->buckets[(hash >> 32) * s->nr >> 32];
 
-	while (atomic_fetch_or_explicit(&b->head, BUCKET_LOCKED, memory_order_acquire) & BUCKET_LOCKED)
+	while (atomic_fetch_or_explicit(&b->head, BUCKET_LOCKED, memory_order_acquire) &
+	       BUCKET_LOCKED)
 		sched_yield();
 	return b;
 }
@@ -56,7 +58,7 @@ static uint32_t bucket_hand(struct shadow_bucket *b)
 	return atomic_load_explicit(&b->head, memory_order_relaxed) & ~BUCKET_LOCKED;
 }
 
-void shadows_put(struct pool_shadows *s, uint64_t hash, uint64_t shadow)
+void pool_shadows_put(struct pool_shadows *s, uint64_t hash, uint64_t shadow)
 {
 	struct shadow_bucket *b = bucket_lock(s, hash);
 	uint32_t hand = bucket_hand(b);
@@ -66,7 +68,7 @@ void shadows_put(struct pool_shadows *s, uint64_t hash, uint64_t shadow)
 	bucket_unlock(b, (hand + 1) % BUCKET_ENTRIES);
 }
 
-uint64_t shadows_take(struct pool_shadows *s, uint64_t hash)
+uint64_t pool_shadows_take(struct pool_shadows *s, uint64_t hash)
 {
 	struct shadow_bucket *b = bucket_lock(s, hash);
 	uint64_t shadow = 0;

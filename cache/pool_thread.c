@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What belongs to a thread: the engine's batches and the counters of its fetches. The pool keeps a list of them; a thread finds
- * its own through a pthread key, whose destructor drains the batches and saves the counters when the thread ends. In front of
- * the key stands a thread-local copy of the last answer, so that a hit does not pay a call; the pool's serial number tells it
- * from an earlier pool at the same address.
+ * What belongs to a thread: the engine's batches and the counters of its fetches. The pool keeps a
+ * list of them; a thread finds its own through a pthread key, whose destructor drains the batches
+ * and saves the counters when the thread ends. In front of the key stands a thread-local copy of
+ * the last answer, so that a hit does not pay a call; the pool's serial number tells it from an
+ * earlier pool at the same address.
  */
 #include "cache/pool.h"
 
@@ -72,7 +73,8 @@ struct pool_thread *pool_thread_slow(struct foliage_pool *p)
 		t = aligned_alloc(POOL_LINE, (sizeof(*t) + POOL_LINE - 1) / POOL_LINE * POOL_LINE);
 		if (!t)
 			return NULL;
-		*t = (struct pool_thread){.pool = p, .cpu.batch = p->request.nr > 31 ? 31 : (uint32_t)p->request.nr};
+		*t = (struct pool_thread){
+			.pool = p, .cpu.batch = p->request.nr > 31 ? 31 : (uint32_t)p->request.nr};
 		if (pthread_setspecific(p->key, t)) {
 			free(t);
 			return NULL;

@@ -31,7 +31,7 @@
  *   - A fetch that hits and its unpin are one compare-exchange (two under other policies than fg)
  *     and one atomic add on the page's own cache line. They take no lock, wait for nobody and
  *     finish while any other thread holds any lock of the pool.
- *   - A miss takes short locks (of one of 64 shards of names, of the engine's lists, of the frames)
+ *   - A miss takes short locks (of one of 32 shards of names, of the engine's lists, of the frames)
  *     and, when the budget is used up, reclaims about 32 pages in the calling thread. The pool has
  *     no threads of its own.
  *
