@@ -404,7 +404,6 @@ static int bench_main(int argc, char **argv)
 {
 	struct request request = {.format = "table", .runs = 1};
 	struct err err = {""};
-	struct outfile output;
 	char *text = NULL;
 	int nr, r;
 
@@ -414,11 +413,7 @@ static int bench_main(int argc, char **argv)
 	if (!r)
 		r = bench_all(&request, nr, argv + 1, &text, &err);
 	if (!r)
-		r = outfile_open(&output, request.output, &err);
-	if (!r) {
-		fputs(text, output.stream);
-		r = outfile_commit(&output, &err);
-	}
+		r = outfile_write(request.output, text, &err);
 	free(text);
 	free(request.command);
 	if (r)
@@ -447,6 +442,7 @@ const struct command command_bench = {
 "  fio-tight           nine tighter cases through mmap; waits at the lruvec's lock\n"
 "  sqlite-grep         SQLite on a small hot part, in turns with grep over more than memory\n"
 "  leveldb-scan-get    skewed look-ups beside long scans in mapped tables\n"
+"  valkey              uniform GETs on compressed swap, with and without a saving child\n"
 "\n"
 "What to run:\n"
 "  -p, --policy P,...  policies with their knobs: fg:tail_mode=min. For the kernel suites\n"

@@ -128,3 +128,14 @@ int outfile_check(const char *path, struct err *err)
 		outfile_discard(&output);
 	return r;
 }
+
+int outfile_write(const char *path, const char *text, struct err *err)
+{
+	struct outfile output;
+	int r = outfile_open(&output, path, err);
+
+	if (r)
+		return r;
+	fputs(text, output.stream);
+	return outfile_commit(&output, err);
+}

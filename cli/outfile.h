@@ -22,6 +22,9 @@ int outfile_open(struct outfile *output, const char *path, struct err *err);
 int outfile_commit(struct outfile *output, struct err *err);
 void outfile_discard(struct outfile *output);
 
+/* The three of them for a text that is ready. */
+int outfile_write(const char *path, const char *text, struct err *err);
+
 /* Whether outfile_open() would work, so that a long run is not for nothing. */
 int outfile_check(const char *path, struct err *err);
 

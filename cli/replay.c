@@ -674,7 +674,6 @@ static int replay_main(int argc, char **argv)
 				  .seed = 1,
 				  .scale = 1};
 	struct err err = {""};
-	struct outfile output;
 	char *text = NULL;
 	int nr, r;
 
@@ -684,11 +683,7 @@ static int replay_main(int argc, char **argv)
 	if (!r)
 		r = replay_all(&request, nr, argv + 1, &text, &err);
 	if (!r)
-		r = outfile_open(&output, request.output, &err);
-	if (!r) {
-		fputs(text, output.stream);
-		r = outfile_commit(&output, &err);
-	}
+		r = outfile_write(request.output, text, &err);
 	free(text);
 	request_free(&request);
 	if (r)
