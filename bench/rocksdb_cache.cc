@@ -9,7 +9,8 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/slice.h>
 
-namespace {
+namespace
+{
 
 struct Key {
 	uint64_t object, index;

@@ -34,7 +34,8 @@ struct engine_room {
 	struct mapped_space *mapped;
 	const struct foliage_policy_env *env;
 	uint32_t resident;
-	uint32_t flush_every; /* clru-6.12: accesses between two flushes of its statistics, 0: none */
+	uint32_t
+		flush_every; /* clru-6.12: accesses between two flushes of its statistics, 0: none */
 	uint64_t now, next_flush;
 	struct foliage_stats stats; /* accesses, hits, misses; the rest is the engine's */
 };
@@ -87,8 +88,8 @@ static const struct foliage_backend room_backend = {
 	.now_ms = room_now_ms,
 };
 
-static void room_tell(void *ctx, folio_id folio, int what, int why, int64_t from, int64_t to, unsigned int refs_from,
-		      unsigned int refs_to)
+static void room_tell(void *ctx, folio_id folio, int what, int why, int64_t from, int64_t to,
+		      unsigned int refs_from, unsigned int refs_to)
 {
 	struct engine_room *r = ctx;
 	struct foliage_event event = {
@@ -116,8 +117,8 @@ static void engine_room_close(void *state)
 	free(r);
 }
 
-static int engine_room_open(const struct policy_choice *choice, const struct foliage_policy_env *env, void **state,
-			    struct err *err)
+static int engine_room_open(const struct policy_choice *choice,
+			    const struct foliage_policy_env *env, void **state, struct err *err)
 {
 	struct engine_room *r = calloc(1, sizeof(*r));
 	struct foliage_engine_options options = {
@@ -126,7 +127,8 @@ static int engine_room_open(const struct policy_choice *choice, const struct fol
 		.scale = env->scale,
 		.seed = env->seed,
 		.totalram_pages = env->room,
-		.caps = FOLIAGE_LRU_GEN_CORE | FOLIAGE_LRU_GEN_MM_WALK | FOLIAGE_LRU_GEN_NONLEAF_YOUNG,
+		.caps = FOLIAGE_LRU_GEN_CORE | FOLIAGE_LRU_GEN_MM_WALK |
+			FOLIAGE_LRU_GEN_NONLEAF_YOUNG,
 		.backend = &room_backend,
 		.ctx = r,
 	};
@@ -275,7 +277,8 @@ static int run_ops(struct engine_room *r, const uint32_t *ids, const uint8_t *op
 	return rc;
 }
 
-static int engine_room_run(void *state, const uint32_t *ids, const uint8_t *ops, size_t n, uint64_t now)
+static int engine_room_run(void *state, const uint32_t *ids, const uint8_t *ops, size_t n,
+			   uint64_t now)
 {
 	struct engine_room *r = state;
 	size_t done = 0;
@@ -286,7 +289,8 @@ static int engine_room_run(void *state, const uint32_t *ids, const uint8_t *ops,
 	while (done < n && !rc) {
 		size_t chunk = (size_t)MIN((uint64_t)(n - done), r->next_flush - r->now);
 
-		rc = ops ? run_ops(r, ids + done, ops + done, chunk) : run_reads(r, ids + done, chunk);
+		rc = ops ? run_ops(r, ids + done, ops + done, chunk)
+			 : run_reads(r, ids + done, chunk);
 		done += chunk;
 		if (r->now == r->next_flush) {
 			foliage_flush_stats(r->engine);
@@ -312,7 +316,8 @@ static void engine_room_stats(const void *state, struct foliage_stats *out)
 	out->refaults = (uint64_t)stat(r, STAT_REFAULT_ANON);
 	out->scanned = (uint64_t)stat(r, STAT_PGSCAN_ANON);
 	out->stolen = (uint64_t)stat(r, STAT_PGSTEAL_ANON);
-	out->promoted = (uint64_t)(counter_read(&lv->stat[STAT_PROMOTED]) + counter_read(&lv->stat[STAT_PGACTIVATE]));
+	out->promoted = (uint64_t)(counter_read(&lv->stat[STAT_PROMOTED]) +
+				   counter_read(&lv->stat[STAT_PGACTIVATE]));
 	out->protected_ = (uint64_t)counter_read(&lv->stat[STAT_PROTECTED]);
 	out->agings = (uint64_t)counter_read(&lv->stat[STAT_AGINGS]);
 }

@@ -55,7 +55,8 @@ static void kswapd_main(struct task *t, void *arg)
 			task_block(t, UINT64_MAX);
 			continue;
 		}
-		request.nr = (uint64_t)MAX((int64_t)m->wm_high - free_pages(m), (int64_t)SWAP_CLUSTER_MAX);
+		request.nr = (uint64_t)MAX((int64_t)m->wm_high - free_pages(m),
+					   (int64_t)SWAP_CLUSTER_MAX);
 		got = foliage_reclaim(m->engine, this_cpu(m), &request);
 		fruitless = got > 0 ? 0 : fruitless + 1;
 		task_checkpoint(t);
@@ -115,11 +116,13 @@ static int32_t refuse(struct machine *m, uint32_t memcg, const char *what, bool 
 {
 	if (no_io)
 		return NO_FRAME;
-	machine_fail(m, "out of memory at %.3f s: %s %s: usage %lld of %llu pages, free %lld, min %u, swap free %u",
+	machine_fail(m,
+		     "out of memory at %.3f s: %s %s: usage %lld of %llu pages, free %lld, min %u, "
+		     "swap free %u",
 		     (double)this_now(m) / 1e9, what, m->engine->memcgs[memcg].name,
 		     (long long)foliage_memcg_usage(m->engine, memcg),
-		     (unsigned long long)m->engine->memcgs[memcg].max, (long long)free_pages(m), m->wm_min,
-		     m->slots_free);
+		     (unsigned long long)m->engine->memcgs[memcg].max, (long long)free_pages(m),
+		     m->wm_min, m->slots_free);
 	check_failed(m);
 	return NO_FRAME;
 }

@@ -27,25 +27,26 @@ struct open_file;
 enum machine_swap { MACHINE_NO_SWAP, MACHINE_ZRAM, MACHINE_DISK_SWAP };
 
 struct machine_options {
-	const char *policy;	    /* NULL: fg */
-	uint32_t memory;	    /* pages of RAM */
-	uint32_t cpus;		    /* 0: 1 */
-	uint32_t max_memcgs;	    /* 0: 64 */
-	double scale;		    /* modelled size / this size; 0: 1 */
+	const char *policy;  /* NULL: fg */
+	uint32_t memory;     /* pages of RAM */
+	uint32_t cpus;       /* 0: 1 */
+	uint32_t max_memcgs; /* 0: 64 */
+	double scale;        /* modelled size / this size; 0: 1 */
 	uint64_t seed;
 	enum machine_swap swap;
 	uint32_t swap_pages;
-	double zram_ratio;	    /* pages stored in one; 0: 3 */
-	uint32_t caps;		    /* FOLIAGE_LRU_GEN_*; 0: all. Core only: no page-table walker */
-	uint32_t fault_around;	    /* pages; 0: 16 */
-	bool born_old;		    /* fault-around entries start old (arm64), else young (x86) */
-	uint32_t readahead;	    /* window in pages; 0: 32 */
-	bool kernel_stats;	    /* the classic LRU decides on statistics flushed every two seconds */
-	const struct machine_costs *costs;	  /* NULL: machine_costs_default */
+	double zram_ratio;     /* pages stored in one; 0: 3 */
+	uint32_t caps;         /* FOLIAGE_LRU_GEN_*; 0: all. Core only: no page-table walker */
+	uint32_t fault_around; /* pages; 0: 16 */
+	bool born_old;         /* fault-around entries start old (arm64), else young (x86) */
+	uint32_t readahead;    /* window in pages; 0: 32 */
+	bool kernel_stats;     /* the classic LRU decides on statistics flushed every two seconds */
+	const struct machine_costs *costs;             /* NULL: machine_costs_default */
 	const struct machine_device *disk, *swap_disk; /* NULL: machine_nvme */
 };
 
-int machine_create(const struct machine_options *options, struct machine **machine, struct err *err);
+int machine_create(const struct machine_options *options, struct machine **machine,
+		   struct err *err);
 void machine_destroy(struct machine *m);
 
 /* A group below `parent` (0: the root); its number or a negative errno. `max`: FOLIAGE_UNLIMITED or pages. */
@@ -57,9 +58,12 @@ int machine_file(struct machine *m, uint32_t pages);
 typedef void (*task_fn)(struct task *t, void *arg);
 /* A new process; `arg` must live as long as it runs. NULL: no memory. */
 struct task *machine_spawn(struct machine *m, uint32_t memcg, task_fn fn, void *arg);
-/* Run until every task has ended or `until` ns is reached (0: no limit). -ENOMEM: simulated OOM, which ends the run,
- * see machine_oom(); -EDEADLK: every task waits for another; -EINTR: `stopped` (may be NULL) said so. */
+/* Run until every task has ended or `until` ns is reached (0: no limit). -ENOMEM: simulated OOM, which
+ * ends the run, see machine_oom(); -EDEADLK: every task waits for another; -EINTR: `stopped` (may be
+ * NULL) said so. */
 int machine_run(struct machine *m, uint64_t until, bool (*stopped)(void));
+/* After the last task has ended: let write-back and everything else under way end too. */
+void machine_settle(struct machine *m);
 /* Why the last run ended with -ENOMEM; "" when it did not. */
 const char *machine_oom(const struct machine *m);
 uint64_t machine_now(const struct machine *m); /* ns */
@@ -85,9 +89,9 @@ void task_truncate(struct task *t, int file);
 
 /* Memory. */
 enum map_flags {
-	MAP_EXEC = 1 << 0,
-	MAP_SHARED_WRITE = 1 << 1, /* stores reach the file; else they copy */
-	MAP_LOCKED_ = 1 << 2,
+	MAPPING_EXEC = 1 << 0,
+	MAPPING_SHARED_WRITE = 1 << 1, /* stores reach the file; else they copy */
+	MAPPING_MLOCK = 1 << 2,
 };
 /* Returns the first page number, 0 when there is no room. */
 uint64_t task_map_file(struct task *t, int file, uint32_t first, uint32_t nr, unsigned int flags);
@@ -95,7 +99,14 @@ uint64_t task_map_anon(struct task *t, uint32_t nr, unsigned int flags);
 void task_unmap(struct task *t, uint64_t addr, uint32_t nr);
 enum task_access { TASK_LOAD, TASK_STORE, TASK_EXEC };
 void task_touch(struct task *t, uint64_t addr, enum task_access access);
-enum map_advice { MAP_NORMAL, MAP_RANDOM, MAP_SEQUENTIAL, MAP_COLD, MAP_PAGEOUT, MAP_DONTNEED };
+enum map_advice {
+	ADVICE_NORMAL,
+	ADVICE_RANDOM,
+	ADVICE_SEQUENTIAL,
+	ADVICE_COLD,
+	ADVICE_PAGEOUT,
+	ADVICE_DONTNEED
+};
 void task_madvise(struct task *t, uint64_t addr, uint32_t nr, enum map_advice advice);
 
 /* A child with a copy of the address space, copied page by page as either side writes. */
@@ -107,8 +118,8 @@ void task_wait_children(struct task *t);
 /* Does not return. A task function that returns does the same. */
 void task_exit(struct task *t) __attribute__((noreturn));
 
-/* Kernel memory for `nr` pages in this task's name, never to be reclaimed. no_io: neither swap nor wait for I/O, and
- * a failure is -ENOMEM, not a simulated OOM. */
+/* Kernel memory for `nr` pages in this task's name, never to be reclaimed. no_io: neither swap nor wait
+ * for I/O, and a failure is -ENOMEM, not a simulated OOM. */
 int task_kalloc(struct task *t, uint32_t nr, bool no_io);
 void task_kfree(struct task *t, uint32_t nr);
 
@@ -124,7 +135,7 @@ enum machine_stat {
 	MACHINE_ALLOCSTALL,   /* direct reclaims */
 	MACHINE_LOCK_WAIT_NS, /* of lruvec locks */
 	MACHINE_STALL_NS,     /* PSI-like: tasks kept from work by memory */
-	MACHINE_SYS_NS,	      /* CPU time in the kernel */
+	MACHINE_SYS_NS,       /* CPU time in the kernel */
 	MACHINE_USER_NS,
 	MACHINE_IO_WAIT_NS,
 	MACHINE_DISK_READ, /* what the devices served: pages */

@@ -31,9 +31,16 @@ static bool earlier(const struct event *a, const struct event *b)
 	return a->time != b->time ? a->time < b->time : a->seq < b->seq;
 }
 
-int event_at(struct machine *m, uint64_t time, void (*call)(struct machine *m, void *arg), void *arg)
+int event_at(struct machine *m, uint64_t time, void (*call)(struct machine *m, void *arg),
+	     void *arg, bool owned)
 {
-	struct event e = {.time = MAX(time, m->now), .seq = m->event_seq++, .call = call, .arg = arg};
+	struct event e = {
+		.time = MAX(time, m->now),
+		.seq = m->event_seq++,
+		.call = call,
+		.arg = arg,
+		.owned = owned,
+	};
 	uint32_t i;
 
 	if (m->nr_events == m->max_events) {
@@ -82,7 +89,7 @@ static void put_on_cpu(struct machine *m, struct task *t, int cpu, uint64_t time
 	t->now = MAX(t->now, time) + m->costs.context_switch;
 	t->slice_end = t->now + m->costs.slice;
 	t->state = TASK_READY;
-	event_at(m, t->now, run_event, t);
+	event_at(m, t->now, run_event, t, false);
 }
 
 static void make_ready(struct machine *m, struct task *t, uint64_t time)
@@ -174,7 +181,7 @@ static void run_event(struct machine *m, void *arg)
 			make_ready(m, t, t->now);
 		} else {
 			t->state = TASK_READY;
-			event_at(m, t->now, run_event, t);
+			event_at(m, t->now, run_event, t, false);
 		}
 		break;
 	case TASK_BLOCKED:
@@ -182,7 +189,7 @@ static void run_event(struct machine *m, void *arg)
 		if (t->woken)
 			make_ready(m, t, t->now);
 		else if (t->wake != UINT64_MAX)
-			event_at(m, t->wake, wake_event, t);
+			event_at(m, t->wake, wake_event, t, false);
 		t->woken = false;
 		break;
 	case TASK_DEAD:
@@ -193,12 +200,19 @@ static void run_event(struct machine *m, void *arg)
 	}
 }
 
+static bool asked_to_stop(struct machine *m)
+{
+	if (m->stopped && ++m->polls % 1024 == 0 && m->stopped())
+		m->stop = true;
+	return m->stop;
+}
+
 /* Nobody else can run up to `time`: the machine's clock may simply go there. */
 static bool alone_until(struct machine *m, uint64_t time)
 {
 	if (m->nr_events && m->events[0].time <= time)
 		return false;
-	if (time >= m->until || (m->stopped && ++m->polls % 1024 == 0 && m->stopped()))
+	if (time >= m->until || asked_to_stop(m))
 		return false;
 	m->now = MAX(m->now, time);
 	return true;
@@ -368,7 +382,7 @@ static void flush_event(struct machine *m, void *arg)
 	foliage_flush_stats(m->engine);
 	/* Nothing else will ever happen: do not keep the machine going. */
 	if (m->nr_events || m->ready_head)
-		event_at(m, m->now + FLUSH_NS, flush_event, NULL);
+		event_at(m, m->now + FLUSH_NS, flush_event, NULL, false);
 }
 
 int sched_init(struct machine *m)
@@ -380,7 +394,7 @@ int sched_init(struct machine *m)
 	m->locks = calloc(m->options.max_memcgs, sizeof(*m->locks));
 	if (!m->cpus || !m->on_cpu || !m->locks)
 		return -ENOMEM;
-	return event_at(m, FLUSH_NS, flush_event, NULL);
+	return event_at(m, FLUSH_NS, flush_event, NULL, false);
 }
 
 void sched_fini(struct machine *m)
@@ -402,10 +416,11 @@ int machine_run(struct machine *m, uint64_t until, bool (*stopped)(void))
 {
 	m->until = until ? until : UINT64_MAX;
 	m->stopped = stopped;
+	m->stop = false;
 	while (m->live && !m->failed) {
 		struct event e;
 
-		if (stopped && ++m->polls % 1024 == 0 && stopped())
+		if (asked_to_stop(m))
 			return -EINTR;
 		if (!m->nr_events)
 			return -EDEADLK;
@@ -418,6 +433,17 @@ int machine_run(struct machine *m, uint64_t until, bool (*stopped)(void))
 		e.call(m, e.arg);
 	}
 	return m->failed ? -ENOMEM : 0;
+}
+
+void machine_settle(struct machine *m)
+{
+	m->until = UINT64_MAX;
+	while (m->nr_events && !m->failed) {
+		struct event e = pop_event(m);
+
+		m->now = e.time;
+		e.call(m, e.arg);
+	}
 }
 
 uint64_t machine_now(const struct machine *m)

@@ -6,7 +6,8 @@
  *   frames.c  physical memory: allocation, charging, kswapd, direct reclaim, OOM
  *   device.c  block devices
  *   swap.c    swap slots on zram or a disk
- *   files.c   page cache: read, write, readahead, write-back
+ *   files.c   page cache: read, write, readahead
+ *   writeback.c  dirty pages, flusher, throttled writers
  *   space.c   address spaces: mappings, unmapping, fork, advice
  *   fault.c   page faults
  *   world.c   the engine's backend
@@ -34,6 +35,7 @@ struct event {
 	uint64_t time, seq;
 	void (*call)(struct machine *m, void *arg);
 	void *arg;
+	bool owned; /* arg is malloc'ed, and freed by the call */
 };
 
 /* ---- tasks ---- */
@@ -46,14 +48,15 @@ struct task {
 	task_fn fn;
 	void *arg;
 	enum task_state state;
-	uint64_t now;	       /* its own clock, ahead of the machine's by at most a quantum */
-	uint64_t horizon;      /* where it must let others run */
+	uint64_t now;     /* its own clock, ahead of the machine's by at most a quantum */
+	uint64_t horizon; /* where it must let others run */
 	uint64_t slice_end;
-	uint64_t wake;	       /* blocked: wakes by itself then; UINT64_MAX: somebody must */
-	int cpu;	       /* -1: none */
+	uint64_t wake; /* blocked: wakes by itself then; UINT64_MAX: somebody must */
+	int cpu;       /* -1: none */
 	bool woken;
-	bool pinned; /* inside the engine: keeps its CPU */
-	bool kernel; /* not a process */
+	bool in_lru_fault; /* pages it brings in now come by a fault with recency */
+	bool pinned;       /* inside the engine: keeps its CPU */
+	bool kernel;       /* not a process */
 	uint64_t lock_taken;
 	struct space *space;
 	uint32_t memcg;
@@ -66,16 +69,17 @@ struct task {
 enum frame_kind { FRAME_FREE, FRAME_FILE, FRAME_ANON, FRAME_KERNEL };
 
 struct frame {
-	uint64_t ready;	  /* its read ends then */
+	uint64_t ready;       /* its read ends then */
 	uint32_t file, index; /* of a file page */
-	int32_t slot;	  /* swap slot that holds the same content, NO_SLOT */
-	int32_t next;	  /* free list */
-	uint32_t mm, page; /* first mapping, if mapcount */
-	int32_t maps;	  /* further ones: nodes */
+	int32_t slot;         /* swap slot that holds the same content, NO_SLOT */
+	int32_t next;         /* free list */
+	uint32_t mm, page;    /* first mapping, if mapcount */
+	int32_t maps;         /* further ones: nodes */
 	uint32_t mapcount;
 	uint32_t memcg;
 	uint8_t kind;
-	bool dirty, ra_mark, writeback, queued, reading;
+	bool dirty, ra_mark, writeback, reading;
+	bool doomed; /* freed when its write-back ends */
 };
 
 struct map_node {
@@ -113,16 +117,18 @@ enum { PTE_NONE = -1, PTE_SWAP = -2 };
 
 struct pte_page {
 	struct foliage_pte_table pte;
-	uint64_t protect[ENTRIES / 64]; /* a store must fault: shared after fork, or a clean shared file page */
-	uint32_t used;			/* entries that are not PTE_NONE */
+	uint64_t protect
+		[ENTRIES /
+		 64];  /* a store must fault: shared after fork, or a clean shared file page */
+	uint32_t used; /* entries that are not PTE_NONE */
 	bool young;
 };
 
 struct vma {
 	uint64_t start, end; /* pages */
-	int32_t file;	     /* -1: anonymous */
-	uint32_t first;	     /* page of the file */
-	uint32_t flags;	     /* FOLIAGE_VMA_* */
+	int32_t file;        /* -1: anonymous */
+	uint32_t first;      /* page of the file */
+	uint32_t flags;      /* FOLIAGE_VMA_* */
 	bool shared_write;
 	uint32_t ra_start, ra_size, ra_async;
 };
@@ -145,6 +151,8 @@ struct device {
 };
 
 struct io { /* pages that a device reads or writes */
+	uint64_t done;
+	bool async; /* nobody waits for it */
 	uint32_t nr;
 	int32_t frames[32];
 };
@@ -171,6 +179,7 @@ struct machine {
 	struct task *dead;
 	bool (*stopped)(void);
 	uint32_t polls;
+	bool stop;
 	struct lock_clock *locks;
 	uint64_t until;
 	bool failed;
@@ -193,7 +202,9 @@ struct machine {
 
 	struct file *files;
 	uint32_t nr_files, max_files;
-	uint64_t *dirty_ring; /* file << 32 | index, oldest first */
+	struct dirty *dirty_ring; /* oldest first */
+	bool flush_asked;
+	uint32_t file_hint;
 	uint32_t dirty_head, dirty_nr, dirty_max;
 	uint32_t nr_dirty, nr_writeback;
 
@@ -207,7 +218,8 @@ struct machine {
 /* -- sched.c -- */
 int sched_init(struct machine *m);
 void sched_fini(struct machine *m);
-int event_at(struct machine *m, uint64_t time, void (*call)(struct machine *m, void *arg), void *arg);
+int event_at(struct machine *m, uint64_t time, void (*call)(struct machine *m, void *arg),
+	     void *arg, bool owned);
 /* The clock that charges go to: the running task's. */
 void charge(struct machine *m, uint64_t ns);
 void charge_user(struct task *t, uint64_t ns);
@@ -260,23 +272,32 @@ void swap_forget(struct machine *m, int32_t frame);
 int files_init(struct machine *m);
 void files_fini(struct machine *m);
 int32_t file_frame(const struct file *f, uint32_t index);
-/* Insert the missing pages of first..first+nr-1 and start reading them; `mark`: page that gets the readahead mark,
- * UINT32_MAX: none. Returns when they are there. */
-uint64_t file_read_pages(struct task *t, uint32_t file, uint32_t first, uint32_t nr, uint32_t mark);
+/* Insert the missing pages of first..first+nr-1 and start reading them; `mark`: page that gets the
+ * readahead mark, UINT32_MAX: none. `async`: the caller will not wait for the first of them. */
+void file_read_pages(struct task *t, uint32_t file, uint32_t first, uint32_t nr, uint32_t mark,
+		     bool async);
 void file_wait(struct task *t, int32_t frame);
-void file_dirty(struct machine *m, int32_t frame);
 void file_evicted(struct machine *m, int32_t frame, uint64_t shadow);
-void balance_dirty(struct task *t);
-void flusher_main(struct task *t, void *arg);
 void io_done(struct machine *m, void *io);
 void drop_cached(struct machine *m, int32_t frame);
+
+/* -- writeback.c -- */
+void file_dirty(struct machine *m, int32_t frame);
+void file_clean(struct machine *m, int32_t frame);
+void balance_dirty(struct task *t);
+void flusher_main(struct task *t, void *arg);
+void wake_flusher(struct machine *m);
 
 /* -- space.c -- */
 struct space *space_new(struct machine *m, uint32_t memcg);
 void space_put(struct machine *m, struct space *s);
+/* Its memory only; the machine goes away. */
+void space_free(struct machine *m, struct space *s);
+/* A page whose mappings went away during its write-back. */
+void anon_written(struct machine *m, int32_t frame);
 struct vma *space_find(struct space *s, uint64_t page);
 struct pte_page *space_table(struct space *s, uint64_t page, bool make);
-void space_set(struct space *s, uint64_t page, int32_t entry, bool young, bool dirty);
+void space_set(struct pte_page *table, uint64_t page, int32_t entry, bool young, bool dirty);
 /* Take one entry away as munmap does: accessed and dirty bits are told to the folio. */
 void space_zap(struct machine *m, struct space *s, const struct vma *v, uint64_t page);
 

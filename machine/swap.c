@@ -69,6 +69,7 @@ static void written(struct machine *m, void *arg)
 	m->frames[frame].writeback = false;
 	m->nr_writeback--;
 	foliage_folio_end_writeback(m->engine, this_cpu(m), frame);
+	anon_written(m, frame);
 }
 
 enum foliage_pageout swap_out(struct machine *m, int32_t frame)
@@ -91,7 +92,7 @@ enum foliage_pageout swap_out(struct machine *m, int32_t frame)
 	f->ready = done;
 	m->nr_writeback++;
 	foliage_folio_start_writeback(m->engine, frame);
-	event_at(m, done, written, (void *)(intptr_t)frame);
+	event_at(m, done, written, (void *)(intptr_t)frame, false);
 	return FOLIAGE_PAGEOUT_STARTED;
 }
 
@@ -157,7 +158,8 @@ int32_t swap_in(struct task *t, int32_t slot, bool *major)
 
 int swap_init(struct machine *m)
 {
-	m->nr_slots = m->slots_free = m->options.swap == MACHINE_NO_SWAP ? 0 : m->options.swap_pages;
+	m->nr_slots = m->slots_free =
+		m->options.swap == MACHINE_NO_SWAP ? 0 : m->options.swap_pages;
 	m->free_slot = m->nr_slots ? 0 : NO_SLOT;
 	m->slots = calloc(MAX(m->nr_slots, 1u), sizeof(*m->slots));
 	if (!m->slots)

@@ -91,7 +91,8 @@ int64_t foliage_folio_pageout(struct foliage_engine *e, struct foliage_cpu *cpu,
 		uint64_t old = folio_flags(f), new;
 
 		do {
-			new = flags_with_fg_refs(old, MIN(flags_fg_refs(old), gen_knobs(e)->pageout_cap));
+			new = flags_with_fg_refs(
+				old, MIN(flags_fg_refs(old), gen_knobs(e)->pageout_cap));
 		} while (!folio_cas(e, f, &old, new));
 	}
 	lruvec_unlock(e, lv, 1);
@@ -139,7 +140,8 @@ void foliage_folio_gup_fast(struct foliage_engine *e, foliage_folio id)
 		if (!counts)
 			new = old | F_REFERENCED;
 		else if (gen_knobs(e)->gup_fast == GUP_FAST_INC)
-			new = flags_with_fg_refs(old, MIN(flags_fg_refs(old) + 1, gen_knobs(e)->refs_max));
+			new = flags_with_fg_refs(
+				old, MIN(flags_fg_refs(old) + 1, gen_knobs(e)->refs_max));
 		else
 			new = flags_with_fg_refs(old, MAX(flags_fg_refs(old), 1u));
 		if (new == old)
@@ -152,14 +154,16 @@ bool foliage_folio_referenced(struct foliage_engine *e, foliage_folio id)
 {
 	uint64_t flags = folio_flags(folio_at(e, id));
 
-	return e->ops->rules && e->ops->rules->refs_active ? flags_fg_refs(flags) >= 1 : flags & F_REFERENCED;
+	return e->ops->rules && e->ops->rules->refs_active ? flags_fg_refs(flags) >= 1
+							   : flags & F_REFERENCED;
 }
 
 bool foliage_folio_workingset(struct foliage_engine *e, foliage_folio id)
 {
 	uint64_t flags = folio_flags(folio_at(e, id));
 
-	return e->ops->rules && e->ops->rules->refs_active ? flags_fg_refs(flags) >= 2 : flags & F_WORKINGSET;
+	return e->ops->rules && e->ops->rules->refs_active ? flags_fg_refs(flags) >= 2
+							   : flags & F_WORKINGSET;
 }
 
 /* A free number becomes a folio with the word, owner and charge of another; pins stay with the number. */
@@ -169,7 +173,8 @@ static void clone_folio(struct foliage_engine *e, folio_id from, folio_id to, ui
 	uint64_t own = folio_flags(t) & (F_VERSION_MASK | F_PINS_MASK);
 
 	__atomic_store_n(&t->owner, f->owner, __ATOMIC_RELEASE);
-	atomic_store_explicit(&t->flags, (flags & ~(F_VERSION_MASK | F_PINS_MASK)) | own, memory_order_release);
+	atomic_store_explicit(&t->flags, (flags & ~(F_VERSION_MASK | F_PINS_MASK)) | own,
+			      memory_order_release);
 	counter_add(e, &e->memcgs[e->lruvecs[f->owner].memcg].nr_owned, 1);
 }
 
@@ -178,8 +183,8 @@ static bool usable(struct foliage_engine *e, folio_id id)
 	return known(e, id) && !(folio_flags(folio_at(e, id)) & F_PRESENT);
 }
 
-int foliage_folio_split(struct foliage_engine *e, struct foliage_cpu *cpu, foliage_folio id, const foliage_folio *parts,
-			bool young)
+int foliage_folio_split(struct foliage_engine *e, struct foliage_cpu *cpu, foliage_folio id,
+			const foliage_folio *parts, bool young)
 {
 	struct lruvec *lv;
 	struct folio *f;
@@ -215,7 +220,8 @@ int foliage_folio_split(struct foliage_engine *e, struct foliage_cpu *cpu, folia
 	return 0;
 }
 
-int foliage_folio_migrate(struct foliage_engine *e, struct foliage_cpu *cpu, foliage_folio from, foliage_folio to)
+int foliage_folio_migrate(struct foliage_engine *e, struct foliage_cpu *cpu, foliage_folio from,
+			  foliage_folio to)
 {
 	struct lruvec *lv;
 	bool active = false;
@@ -233,7 +239,8 @@ int foliage_folio_migrate(struct foliage_engine *e, struct foliage_cpu *cpu, fol
 		uint64_t max_seq = gen_max_seq(lv);
 
 		/* Taken from one of the two youngest generations, it goes back there (B.1). */
-		active = flags_gen(flags) == gen_of(max_seq) || flags_gen(flags) == gen_of(max_seq - 1);
+		active = flags_gen(flags) == gen_of(max_seq) ||
+			 flags_gen(flags) == gen_of(max_seq - 1);
 	} else {
 		active = flags & F_ACTIVE;
 	}

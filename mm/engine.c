@@ -37,7 +37,8 @@ static int check_options(const struct foliage_engine_options *o, char *message, 
 	if (!o->nr_folios || o->nr_folios > MAX_FOLIOS)
 		return bad(message, bytes, -EINVAL, "nr_folios must be 1 .. 2^30");
 	if (o->max_memcgs > MAX_MEMCGS || o->nr_nodes > MAX_NODES || o->nr_zones > MAX_NR_ZONES)
-		return bad(message, bytes, -EINVAL, "too many memcgs (4096), nodes (16) or zones (3)");
+		return bad(message, bytes, -EINVAL,
+			   "too many memcgs (4096), nodes (16) or zones (3)");
 	if (o->folio_bytes != 0 && o->folio_bytes != 32 && o->folio_bytes != 64)
 		return bad(message, bytes, -EINVAL, "folio_bytes must be 32 or 64");
 	if (o->scale < 0 || (o->scale > 0 && o->scale < 1))
@@ -103,12 +104,14 @@ void engine_fini_lruvec(struct foliage_engine *e, uint32_t index)
 }
 
 /* Take over the policy and a copy of its knobs. */
-static int set_choice(struct foliage_engine *e, const struct policy_choice *choice, char *message, size_t bytes)
+static int set_choice(struct foliage_engine *e, const struct policy_choice *choice, char *message,
+		      size_t bytes)
 {
 	void *knobs = NULL;
 
 	if (!choice->policy->engine)
-		return bad(message, bytes, -EINVAL, "this policy works on a fixed room only, not in the engine");
+		return bad(message, bytes, -EINVAL,
+			   "this policy works on a fixed room only, not in the engine");
 	if (choice->policy->knobs_size) {
 		knobs = malloc(choice->policy->knobs_size);
 		if (!knobs)
@@ -130,8 +133,8 @@ static int parse_choice(const char *text, struct policy_choice *choice, char *me
 	return rc ? bad(message, bytes, rc, err.text) : 0;
 }
 
-int foliage_engine_create(const struct foliage_engine_options *o, struct foliage_engine **engine, char *message,
-			  size_t bytes)
+int foliage_engine_create(const struct foliage_engine_options *o, struct foliage_engine **engine,
+			  char *message, size_t bytes)
 {
 	struct policy_choice choice;
 	int err = parse_choice(o->policy, &choice, message, bytes);
@@ -220,11 +223,16 @@ static uint64_t flags_of_add(uint32_t flags)
 		uint32_t add;
 		uint64_t flag;
 	} map[] = {
-		{FOLIAGE_FOLIO_ANON, F_ANON | F_SWAPBACKED}, {FOLIAGE_FOLIO_SHMEM, F_SWAPBACKED},
-		{FOLIAGE_FOLIO_SWAPCACHE, F_SWAPCACHE},	     {FOLIAGE_FOLIO_EXEC, F_EXEC | F_MAPPED},
-		{FOLIAGE_FOLIO_MAPPED, F_MAPPED},	     {FOLIAGE_FOLIO_DIRTY, F_DIRTY},
-		{FOLIAGE_FOLIO_DROPBEHIND, F_DROPBEHIND},    {FOLIAGE_FOLIO_MLOCKED, F_MLOCKED},
-		{FOLIAGE_FOLIO_ACCESSED, F_REFERENCED},	     {FOLIAGE_FOLIO_LOCKED, F_LOCKED},
+		{FOLIAGE_FOLIO_ANON, F_ANON | F_SWAPBACKED},
+		{FOLIAGE_FOLIO_SHMEM, F_SWAPBACKED},
+		{FOLIAGE_FOLIO_SWAPCACHE, F_SWAPCACHE},
+		{FOLIAGE_FOLIO_EXEC, F_EXEC | F_MAPPED},
+		{FOLIAGE_FOLIO_MAPPED, F_MAPPED},
+		{FOLIAGE_FOLIO_DIRTY, F_DIRTY},
+		{FOLIAGE_FOLIO_DROPBEHIND, F_DROPBEHIND},
+		{FOLIAGE_FOLIO_MLOCKED, F_MLOCKED},
+		{FOLIAGE_FOLIO_ACCESSED, F_REFERENCED},
+		{FOLIAGE_FOLIO_LOCKED, F_LOCKED},
 	};
 	uint64_t out = F_PRESENT;
 
@@ -236,15 +244,16 @@ static uint64_t flags_of_add(uint32_t flags)
 	return out;
 }
 
-int foliage_folio_add(struct foliage_engine *e, struct foliage_cpu *cpu, foliage_folio id, uint32_t memcg,
-		      uint32_t node, uint32_t zone, uint32_t order, uint32_t flags, uint64_t shadow)
+int foliage_folio_add(struct foliage_engine *e, struct foliage_cpu *cpu, foliage_folio id,
+		      uint32_t memcg, uint32_t node, uint32_t zone, uint32_t order, uint32_t flags,
+		      uint64_t shadow)
 {
 	struct folio *f;
 	uint64_t old, word;
 	struct lruvec *lv;
 
-	if (id < 0 || (uint32_t)id >= e->nr_folios || memcg >= e->nr_memcgs || node >= e->nr_nodes ||
-	    zone >= e->nr_zones || order > 9 || !e->memcgs[memcg].used)
+	if (id < 0 || (uint32_t)id >= e->nr_folios || memcg >= e->nr_memcgs ||
+	    node >= e->nr_nodes || zone >= e->nr_zones || order > 9 || !e->memcgs[memcg].used)
 		return -EINVAL;
 	f = folio_at(e, id);
 	old = folio_flags(f);
@@ -252,8 +261,10 @@ int foliage_folio_add(struct foliage_engine *e, struct foliage_cpu *cpu, foliage
 		return -EEXIST;
 	lv = lruvec_live(e, memcg * e->nr_nodes + node);
 	__atomic_store_n(&f->owner, lv->index, __ATOMIC_RELEASE);
-	word = flags_of_add(flags) | (uint64_t)order << F_ORDER_SHIFT | (uint64_t)zone << F_ZONE_SHIFT;
-	atomic_store_explicit(&f->flags, (old & (F_VERSION_MASK | F_PINS_MASK)) | word, memory_order_release);
+	word = flags_of_add(flags) | (uint64_t)order << F_ORDER_SHIFT |
+	       (uint64_t)zone << F_ZONE_SHIFT;
+	atomic_store_explicit(&f->flags, (old & (F_VERSION_MASK | F_PINS_MASK)) | word,
+			      memory_order_release);
 	memcg_charge(e, lv->memcg, flags_nr(word));
 	counter_add(e, &e->memcgs[lv->memcg].nr_owned, 1);
 	if (shadow && !(flags & FOLIAGE_FOLIO_WRITE))
@@ -288,7 +299,8 @@ static void leave_batch(struct foliage_engine *e, struct foliage_cpu *cpu, folio
 	cpu_lock(e, cpu);
 	for (uint32_t i = cpu->nr_add; i-- > 0;)
 		if (cpu->add[i] == id) {
-			memmove(&cpu->add[i], &cpu->add[i + 1], (cpu->nr_add - i - 1) * sizeof(cpu->add[0]));
+			memmove(&cpu->add[i], &cpu->add[i + 1],
+				(cpu->nr_add - i - 1) * sizeof(cpu->add[0]));
 			cpu->nr_add--;
 			cpu_unlock(e, cpu);
 			return;
@@ -297,7 +309,8 @@ static void leave_batch(struct foliage_engine *e, struct foliage_cpu *cpu, folio
 	engine_drain_all(e);
 }
 
-static int remove_folio(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id, uint64_t busy)
+static int remove_folio(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id,
+			uint64_t busy)
 {
 	struct folio *f = folio_at(e, id);
 	uint64_t flags = folio_flags(f);
@@ -335,7 +348,8 @@ int foliage_folio_remove(struct foliage_engine *e, struct foliage_cpu *cpu, foli
 	return remove_folio(e, cpu, id, F_ISOLATED | F_PINS_MASK);
 }
 
-void foliage_folio_mark_accessed(struct foliage_engine *e, struct foliage_cpu *cpu, foliage_folio id)
+void foliage_folio_mark_accessed(struct foliage_engine *e, struct foliage_cpu *cpu,
+				 foliage_folio id)
 {
 	uint64_t flags = folio_flags(folio_at(e, id));
 
@@ -368,7 +382,8 @@ void foliage_folio_start_writeback(struct foliage_engine *e, foliage_folio id)
 	folio_change(e, folio_at(e, id), F_DIRTY, F_WRITEBACK);
 }
 
-void foliage_folio_end_writeback(struct foliage_engine *e, struct foliage_cpu *cpu, foliage_folio id)
+void foliage_folio_end_writeback(struct foliage_engine *e, struct foliage_cpu *cpu,
+				 foliage_folio id)
 {
 	struct folio *f = folio_at(e, id);
 	uint64_t old = folio_change(e, f, F_WRITEBACK | F_RECLAIM, 0);
@@ -420,8 +435,8 @@ static uint64_t switch_lruvec(struct foliage_engine *e, struct lruvec *lv, folio
 	return nr;
 }
 
-int foliage_engine_switch(struct foliage_engine *e, struct foliage_cpu *cpu, const char *policy, char *message,
-			  size_t bytes)
+int foliage_engine_switch(struct foliage_engine *e, struct foliage_cpu *cpu, const char *policy,
+			  char *message, size_t bytes)
 {
 	uint32_t nr = e->nr_memcgs * e->nr_nodes;
 	const struct foliage_engine_policy *before = e->ops;
@@ -437,7 +452,8 @@ int foliage_engine_switch(struct foliage_engine *e, struct foliage_cpu *cpu, con
 		return err;
 	if (!choice.policy->engine) {
 		policy_choice_free(&choice);
-		return bad(message, bytes, -EINVAL, "this policy works on a fixed room only, not in the engine");
+		return bad(message, bytes, -EINVAL,
+			   "this policy works on a fixed room only, not in the engine");
 	}
 	for (uint32_t i = 0; i < nr; i++)
 		if (e->memcgs[e->lruvecs[i].memcg].used)

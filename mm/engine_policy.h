@@ -11,13 +11,18 @@
 
 /* What the page tables said of one folio (A.3). */
 struct referenced {
-	int ptes;      /* mappings found young, cleared */
-	bool exec;     /* one of them executable */
-	bool locked;   /* some mapping is VM_LOCKED */
+	int ptes;       /* mappings found young, cleared */
+	bool exec;      /* one of them executable */
+	bool locked;    /* some mapping is VM_LOCKED */
 	bool contended; /* the rmap lock was busy, or the only mapper is exiting */
 };
 
-enum references { REFERENCES_RECLAIM, REFERENCES_RECLAIM_CLEAN, REFERENCES_KEEP, REFERENCES_ACTIVATE };
+enum references {
+	REFERENCES_RECLAIM,
+	REFERENCES_RECLAIM_CLEAN,
+	REFERENCES_KEEP,
+	REFERENCES_ACTIVATE
+};
 
 struct gen_rules;
 
@@ -25,19 +30,21 @@ struct foliage_engine_policy {
 	/* -- the hit path: any thread, no lock -- */
 	void (*mark_accessed)(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id);
 	/* The same for a run of folios while they are present: returns how many leading ids were. Optional. */
-	size_t (*mark_run)(struct foliage_engine *e, struct foliage_cpu *cpu, const uint32_t *ids, size_t n);
+	size_t (*mark_run)(struct foliage_engine *e, struct foliage_cpu *cpu, const uint32_t *ids,
+			   size_t n);
 	/* The same, and `pin` added to the word, by one compare-exchange: false when the word is no longer *word, which then
 	 * is what is there. The caller has looked at *word and found the folio present. Optional. */
 	bool (*pin_accessed)(struct foliage_engine *e, folio_id id, uint64_t *word, uint64_t pin);
 	/* A young bit was found by look-around without a walk buffer (B.10). */
-	void (*neighbour_young)(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id, bool exec);
+	void (*neighbour_young)(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id,
+				bool exec);
 	/* A young bit was found by the aging walk, or by look-around with its buffer (B.2, C.3). */
 	void (*walk_young)(struct foliage_engine *e, struct lruvec *lv, folio_id id, bool exec);
 
 	/* -- coming and going -- */
 	/* Before a new folio is queued (0.2.1): refault decision; sets flags on the off-list folio. */
-	void (*refault)(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv, folio_id id,
-			uint64_t shadow);
+	void (*refault)(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv,
+			folio_id id, uint64_t shadow);
 	/* A new folio is about to be queued (folio_add_lru). Optional. */
 	void (*queue)(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id);
 	/* The shadow of a folio that reclaim evicts; `target` is the lruvec of the reclaim's target memcg. */
@@ -52,8 +59,8 @@ struct foliage_engine_policy {
 	void (*deactivate)(struct foliage_engine *e, struct lruvec *lv, folio_id id);
 
 	/* -- reclaim -- */
-	enum references (*references)(struct foliage_engine *e, struct scan_control *sc, folio_id id,
-				      const struct referenced *ref);
+	enum references (*references)(struct foliage_engine *e, struct scan_control *sc,
+				      folio_id id, const struct referenced *ref);
 	/* references() has nothing to say about a folio that no page table maps: the common case skips it. */
 	bool references_by_ptes;
 	/* One lruvec at one priority; true: wants rotation in the memcg LRU. */

@@ -49,7 +49,8 @@ static unsigned int fg_token(uint64_t flags)
 }
 
 /* C.7 */
-static uint64_t fg_place(const struct gen_knobs *k, const struct lruvec *lv, uint64_t *flags, bool reclaiming)
+static uint64_t fg_place(const struct gen_knobs *k, const struct lruvec *lv, uint64_t *flags,
+			 bool reclaiming)
 {
 	unsigned int type = flags_type(*flags);
 	bool w = flags_fg_refs(*flags) >= 2;
@@ -86,8 +87,8 @@ static int fg_tier_idx(const struct gen_knobs *k, const struct lruvec *lv, unsig
 /* ---- accesses (C.2, C.3) ---- */
 
 /* Is a folio of generation `gen` at the tail of its LRU, in the sense of the knob? */
-static inline bool fg_at_tail(const struct gen_knobs *k, const struct lruvec *lv, const struct folio *f, uint64_t max_seq,
-			      uint64_t flags)
+static inline bool fg_at_tail(const struct gen_knobs *k, const struct lruvec *lv,
+			      const struct folio *f, uint64_t max_seq, uint64_t flags)
 {
 	unsigned int type = flags_type(flags);
 	int gen = flags_gen(flags);
@@ -106,7 +107,8 @@ static inline bool fg_at_tail(const struct gen_knobs *k, const struct lruvec *lv
 	return false;
 }
 
-static inline bool fg_in_scope(const struct gen_knobs *k, const struct lruvec *lv, uint64_t max_seq, uint64_t flags)
+static inline bool fg_in_scope(const struct gen_knobs *k, const struct lruvec *lv, uint64_t max_seq,
+			       uint64_t flags)
 {
 	switch ((enum pt_scope)k->pt_promote_scope) {
 	case PT_SCOPE_ALL:
@@ -120,7 +122,8 @@ static inline bool fg_in_scope(const struct gen_knobs *k, const struct lruvec *l
 }
 
 /* The six rules of C.2, in their order. */
-static inline __attribute__((always_inline)) uint64_t fg_next(const struct gen_knobs *k, const struct lruvec *lv,
+static inline __attribute__((always_inline)) uint64_t fg_next(const struct gen_knobs *k,
+							      const struct lruvec *lv,
 							      const struct folio *f, uint64_t flags,
 							      enum access_kind kind, int *why)
 {
@@ -156,23 +159,27 @@ static inline __attribute__((always_inline)) uint64_t fg_next(const struct gen_k
 }
 
 /* After a word changed: generation sizes, and the active threshold (C.10). */
-static __attribute__((noinline)) void fg_account(const struct foliage_engine *e, struct lruvec *lv, uint64_t old, uint64_t new)
+static __attribute__((noinline)) void fg_account(const struct foliage_engine *e, struct lruvec *lv,
+						 uint64_t old, uint64_t new)
 {
 	const struct gen_knobs *k = gen_knobs(e);
 	bool was = flags_fg_refs(old) >= k->activated, is = flags_fg_refs(new) >= k->activated;
 
 	if ((new ^ old) & F_GEN_MASK)
 		stat_add(e, lv, STAT_PROMOTED, flags_nr(old));
-	if (new & F_LRU && was != is)
-		counter_add(e, &lv->gen.nr_active[flags_type(new)], is ? flags_nr(new) : -flags_nr(new));
+	if (new &F_LRU && was != is)
+		counter_add(e, &lv->gen.nr_active[flags_type(new)],
+			    is ? flags_nr(new) : -flags_nr(new));
 	if ((new ^ old) & F_GEN_MASK || was != is)
-		gen_move_size(e, lv, old, flags_gen(old), flags_gen(new)); /* also settles a dying lruvec */
+		gen_move_size(e, lv, old, flags_gen(old),
+			      flags_gen(new)); /* also settles a dying lruvec */
 }
 
 /* C.11: lock-free. The version in the flag word changes whenever the folio leaves its list, so a word that still matches
  * belongs to the same stay: the generation it names still holds the folio, and the one it is stamped with was opened
  * before and cannot be closed while an older one is not empty. */
-static inline __attribute__((always_inline)) void fg_inc_refs(struct foliage_engine *e, struct lruvec *lv, folio_id id,
+static inline __attribute__((always_inline)) void fg_inc_refs(struct foliage_engine *e,
+							      struct lruvec *lv, folio_id id,
 							      uint64_t old, enum access_kind kind)
 {
 	const struct gen_knobs *k = gen_knobs(e);
@@ -185,7 +192,8 @@ static inline __attribute__((always_inline)) void fg_inc_refs(struct foliage_eng
 			return;
 		new = fg_next(k, lv, f, old, kind, &why);
 		if (new == old) {
-			folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_SATURATED, -1, -1, old, old);
+			folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_SATURATED, -1, -1, old,
+				    old);
 			return;
 		}
 	} while (!folio_cas(e, f, &old, new));
@@ -220,28 +228,33 @@ static void fg_window_moved(const struct foliage_engine *e, struct lruvec *lv)
 	for (unsigned int type = 0; type < NR_TYPES; type++)
 		for (unsigned int gen = 0; gen <= MAX_NR_GENS; gen++)
 			for (unsigned int refs = 0; refs < 16; refs++) {
-				uint64_t flags = gen | (uint64_t)refs << F_REFS_SHIFT | (type ? 0 : F_SWAPBACKED);
+				uint64_t flags = gen | (uint64_t)refs << F_REFS_SHIFT |
+						 (type ? 0 : F_SWAPBACKED);
 				uint64_t new = fg_next(k, lv, &probe, flags, ACCESS_FD, &why);
-				unsigned int entry = (unsigned int)(new & FG_LOW_MASK);
+				unsigned int entry = (unsigned int)(new &FG_LOW_MASK);
 
 				if ((new ^ flags) & F_GEN_MASK)
 					entry |= NEXT_MOVED;
-				if (gen && (refs >= k->activated) != (flags_fg_refs(new) >= k->activated))
+				if (gen &&
+				    (refs >= k->activated) != (flags_fg_refs(new) >= k->activated))
 					entry |= NEXT_CROSSED;
-				__atomic_store_n(&lv->gen.next_access[type][fg_slot(flags)], (uint16_t)entry, __ATOMIC_RELAXED);
+				__atomic_store_n(&lv->gen.next_access[type][fg_slot(flags)],
+						 (uint16_t)entry, __ATOMIC_RELAXED);
 			}
 }
 
-static inline __attribute__((always_inline)) void fg_hit(struct foliage_engine *e, struct lruvec *lv, struct folio *f,
-							 uint64_t old, bool exclusive)
+static inline __attribute__((always_inline)) void
+fg_hit(struct foliage_engine *e, struct lruvec *lv, struct folio *f, uint64_t old, bool exclusive)
 {
 	unsigned int entry;
 	uint64_t new;
 
 	do {
-		if (__builtin_expect((old & (F_PRESENT | F_UNEVICTABLE | F_MLOCKED)) != F_PRESENT, 0))
+		if (__builtin_expect((old & (F_PRESENT | F_UNEVICTABLE | F_MLOCKED)) != F_PRESENT,
+				     0))
 			return;
-		entry = __atomic_load_n(&lv->gen.next_access[flags_type(old)][fg_slot(old)], __ATOMIC_RELAXED);
+		entry = __atomic_load_n(&lv->gen.next_access[flags_type(old)][fg_slot(old)],
+					__ATOMIC_RELAXED);
 		new = (old & ~FG_LOW_MASK) | (entry & FG_LOW_MASK);
 		if (new == old)
 			return;
@@ -282,7 +295,8 @@ static bool fg_pin_accessed(struct foliage_engine *e, folio_id id, uint64_t *wor
 		fg_mark_accessed(e, NULL, id);
 		return true;
 	}
-	entry = __atomic_load_n(&lv->gen.next_access[flags_type(old)][fg_slot(old)], __ATOMIC_RELAXED);
+	entry = __atomic_load_n(&lv->gen.next_access[flags_type(old)][fg_slot(old)],
+				__ATOMIC_RELAXED);
 	new = (old & ~FG_LOW_MASK) | (entry & FG_LOW_MASK);
 	if (!folio_cas(e, f, word, new + pin))
 		return false;
@@ -293,8 +307,8 @@ static bool fg_pin_accessed(struct foliage_engine *e, folio_id id, uint64_t *wor
 
 /* Everything that the loop needs again and again is in locals: the compiler must assume that a store to a folio changes
  * the engine. */
-static inline __attribute__((always_inline)) size_t fg_run(struct foliage_engine *e, const uint32_t *ids, size_t n,
-							   bool exclusive)
+static inline __attribute__((always_inline)) size_t
+fg_run(struct foliage_engine *e, const uint32_t *ids, size_t n, bool exclusive)
 {
 	char *base = (char *)e->folios;
 	const unsigned int shift = e->folio_shift;
@@ -311,7 +325,9 @@ static inline __attribute__((always_inline)) size_t fg_run(struct foliage_engine
 		if (!(flags & F_PRESENT))
 			break;
 		now = __atomic_load_n(&f->owner, __ATOMIC_ACQUIRE);
-		if (__builtin_expect(now != owner || atomic_load_explicit(&lv->dying, memory_order_acquire), 0)) {
+		if (__builtin_expect(now != owner ||
+					     atomic_load_explicit(&lv->dying, memory_order_acquire),
+				     0)) {
 			lv = lruvec_live(e, now);
 			owner = now;
 		}
@@ -320,7 +336,8 @@ static inline __attribute__((always_inline)) size_t fg_run(struct foliage_engine
 	return i;
 }
 
-static size_t fg_mark_run(struct foliage_engine *e, struct foliage_cpu *cpu, const uint32_t *ids, size_t n)
+static size_t fg_mark_run(struct foliage_engine *e, struct foliage_cpu *cpu, const uint32_t *ids,
+			  size_t n)
 {
 	size_t i;
 
@@ -339,7 +356,8 @@ static void fg_walk_young(struct foliage_engine *e, struct lruvec *lv, folio_id 
 	fg_inc_refs(e, lv, id, flags, exec ? ACCESS_EXEC : ACCESS_MAPPED);
 }
 
-static void fg_neighbour_young(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id, bool exec)
+static void fg_neighbour_young(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id,
+			       bool exec)
 {
 	(void)cpu;
 	fg_walk_young(e, folio_lruvec(e, folio_at(e, id)), id, exec);
@@ -362,16 +380,19 @@ static enum references fg_references(struct foliage_engine *e, struct scan_contr
 		new = flags_with_fg_refs(old, MIN(flags_fg_refs(old) + 1, k->cap_promote));
 	} while (!folio_cas(e, f, &old, new));
 	folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_YOUNG, -1, -1, old, new);
-	return flags_fg_refs(old) + 1 >= 2 || (ref->exec && flags_type(old) == TYPE_FILE) ? REFERENCES_ACTIVATE
-											   : REFERENCES_KEEP;
+	return flags_fg_refs(old) + 1 >= 2 || (ref->exec && flags_type(old) == TYPE_FILE)
+		       ? REFERENCES_ACTIVATE
+		       : REFERENCES_KEEP;
 }
 
 /* C.8 */
-static void fg_refault(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv, folio_id id, uint64_t shadow)
+static void fg_refault(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv,
+		       folio_id id, uint64_t shadow)
 {
 	struct folio *f = folio_at(e, id);
 	uint64_t old = folio_flags(f), new;
-	unsigned int refs = (unsigned int)(shadow_time(shadow) & 3) << 1 | shadow_workingset(shadow);
+	unsigned int refs =
+		(unsigned int)(shadow_time(shadow) & 3) << 1 | shadow_workingset(shadow);
 	unsigned int type = flags_type(old);
 
 	if (!gen_refault_begin(e, lv, id, shadow, false))
@@ -380,7 +401,8 @@ static void fg_refault(struct foliage_engine *e, struct foliage_cpu *cpu, struct
 	if (!refs)
 		return;
 	do {
-		new = flags_with_fg_refs(old, MIN(refs, gen_knobs(e)->cap_refault)) | (cpu->in_lru_fault ? F_ACTIVE : 0);
+		new = flags_with_fg_refs(old, MIN(refs, gen_knobs(e)->cap_refault)) |
+		      (cpu->in_lru_fault ? F_ACTIVE : 0);
 	} while (!folio_cas(e, f, &old, new));
 	if (cpu->in_lru_fault)
 		stat_add(e, lv, stat_of(STAT_ACTIVATE_ANON, type), flags_nr(old));
@@ -435,11 +457,15 @@ static const char *const gup_fast_names[] = {"floor", "inc", NULL};
 
 static const struct foliage_knob fg_knobs[] = {
 	{"tail_mode",
-	 "which folios a second access defers: evictable generations (v4), the type's oldest, the oldest of both types, "
+	 "which folios a second access defers: evictable generations (v4), the type's oldest, the "
+	 "oldest of both types, "
 	 "those on the oldest list (C.2)",
-	 FOLIAGE_KNOB_ENUM, offsetof(struct gen_knobs, tail_mode), TAIL_MODE_TAIL, 0, 3, tail_mode_names},
-	{"pt_promote_scope", "where page-table evidence promotes: evictable generations, all, the oldest (C.2)",
-	 FOLIAGE_KNOB_ENUM, offsetof(struct gen_knobs, pt_promote_scope), PT_SCOPE_TAIL, 0, 2, pt_scope_names},
+	 FOLIAGE_KNOB_ENUM, offsetof(struct gen_knobs, tail_mode), TAIL_MODE_TAIL, 0, 3,
+	 tail_mode_names},
+	{"pt_promote_scope",
+	 "where page-table evidence promotes: evictable generations, all, the oldest (C.2)",
+	 FOLIAGE_KNOB_ENUM, offsetof(struct gen_knobs, pt_promote_scope), PT_SCOPE_TAIL, 0, 2,
+	 pt_scope_names},
 	{"activated", "refs from which a page counts as active (FREE, C.1)", FOLIAGE_KNOB_UINT,
 	 offsetof(struct gen_knobs, activated), 2, 2, 3, NULL},
 	{"refs_max", "refs before an access overflows and promotes (C.1)", FOLIAGE_KNOB_UINT,
@@ -452,16 +478,17 @@ static const struct foliage_knob fg_knobs[] = {
 	 offsetof(struct gen_knobs, cap_refault), 3, 0, 7, NULL},
 	{"pageout_cap", "refs that MADV_PAGEOUT leaves at most (INFERRED, C.9)", FOLIAGE_KNOB_UINT,
 	 offsetof(struct gen_knobs, pageout_cap), 2, 0, 7, NULL},
-	{"gup_fast", "get_user_pages_fast raises refs to one, or counts (INFERRED, C.9)", FOLIAGE_KNOB_ENUM,
-	 offsetof(struct gen_knobs, gup_fast), GUP_FAST_FLOOR, 0, 1, gup_fast_names},
+	{"gup_fast", "get_user_pages_fast raises refs to one, or counts (INFERRED, C.9)",
+	 FOLIAGE_KNOB_ENUM, offsetof(struct gen_knobs, gup_fast), GUP_FAST_FLOOR, 0, 1,
+	 gup_fast_names},
 	{"gain_base", "weight of the tiers below in the feedback (C.6)", FOLIAGE_KNOB_UINT,
 	 offsetof(struct gen_knobs, gain_base), 1, 1, 100, NULL},
 	{"gain_tier", "weight of the judged tier in the feedback (C.6)", FOLIAGE_KNOB_UINT,
 	 offsetof(struct gen_knobs, gain_tier), 2, 1, 100, NULL},
-	{"memcg_abort", "memcg-limit reclaim stops once its target is met (B.11)", FOLIAGE_KNOB_BOOL,
-	 offsetof(struct gen_knobs, memcg_abort), 1, 0, 1, NULL},
-	{"histgens", "generations with counters of their own: 1, or 4 as with CONFIG_LRU_GEN_STATS", FOLIAGE_KNOB_ENUM,
-	 offsetof(struct gen_knobs, histgens), 0, 0, 1, gen_histgens_names},
+	{"memcg_abort", "memcg-limit reclaim stops once its target is met (B.11)",
+	 FOLIAGE_KNOB_BOOL, offsetof(struct gen_knobs, memcg_abort), 1, 0, 1, NULL},
+	{"histgens", "generations with counters of their own: 1, or 4 as with CONFIG_LRU_GEN_STATS",
+	 FOLIAGE_KNOB_ENUM, offsetof(struct gen_knobs, histgens), 0, 0, 1, gen_histgens_names},
 	{0},
 };
 

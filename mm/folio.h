@@ -18,44 +18,45 @@
 
 #include "mm/types.h"
 
-#define F_GEN_MASK	UINT64_C(0xff)
-#define F_REFS_SHIFT	8
-#define F_REFERENCED	(UINT64_C(1) << 8)
-#define F_WORKINGSET	(UINT64_C(1) << 9)
+#define F_GEN_MASK       UINT64_C(0xff)
+#define F_REFS_SHIFT     8
+#define F_REFERENCED     (UINT64_C(1) << 8)
+#define F_WORKINGSET     (UINT64_C(1) << 9)
 #define F_LRU_REFS_SHIFT 10
-#define F_LRU_REFS_MASK (UINT64_C(3) << 10)
-#define F_REFS_MASK	(UINT64_C(15) << 8) /* R, W and C together */
-#define F_ACTIVE	(UINT64_C(1) << 12)
-#define F_LRU		(UINT64_C(1) << 13) /* on a list */
-#define F_SWAPBACKED	(UINT64_C(1) << 14) /* type anon: anonymous and shmem; cleared by lazyfree */
-#define F_ANON		(UINT64_C(1) << 15)
-#define F_SWAPCACHE	(UINT64_C(1) << 16)
-#define F_DIRTY		(UINT64_C(1) << 17)
-#define F_WRITEBACK	(UINT64_C(1) << 18)
-#define F_RECLAIM	(UINT64_C(1) << 19) /* reclaim waits for its write-back */
-#define F_UNEVICTABLE	(UINT64_C(1) << 20)
-#define F_MLOCKED	(UINT64_C(1) << 21)
-#define F_EXEC		(UINT64_C(1) << 22) /* file folio in an executable mapping */
-#define F_MAPPED	(UINT64_C(1) << 23)
-#define F_LOCKED	(UINT64_C(1) << 24)
-#define F_DROPBEHIND	(UINT64_C(1) << 25)
-#define F_PRESENT	(UINT64_C(1) << 26) /* in memory: added and not evicted */
-#define F_ISOLATED	(UINT64_C(1) << 27) /* in a reclaimer's hands */
-#define F_READAHEAD	(UINT64_C(1) << 28)
-#define F_ORDER_SHIFT	29
-#define F_ORDER_MASK	(UINT64_C(15) << F_ORDER_SHIFT)
-#define F_ZONE_SHIFT	33
-#define F_ZONE_MASK	(UINT64_C(3) << F_ZONE_SHIFT)
-#define F_FROZEN	(UINT64_C(1) << 35)
-#define F_PINS_SHIFT	36
-#define F_PINS_MASK	(UINT64_C(0xfff) << F_PINS_SHIFT)
-#define F_VERSION_SHIFT 52
-#define F_VERSION_ONE	(UINT64_C(1) << F_VERSION_SHIFT)
-#define F_VERSION_MASK	(UINT64_C(0xfff) << F_VERSION_SHIFT)
+#define F_LRU_REFS_MASK  (UINT64_C(3) << 10)
+#define F_REFS_MASK      (UINT64_C(15) << 8) /* R, W and C together */
+#define F_ACTIVE         (UINT64_C(1) << 12)
+#define F_LRU            (UINT64_C(1) << 13) /* on a list */
+#define F_SWAPBACKED     (UINT64_C(1) << 14) /* type anon: anonymous and shmem; cleared by lazyfree */
+#define F_ANON           (UINT64_C(1) << 15)
+#define F_SWAPCACHE      (UINT64_C(1) << 16)
+#define F_DIRTY          (UINT64_C(1) << 17)
+#define F_WRITEBACK      (UINT64_C(1) << 18)
+#define F_RECLAIM        (UINT64_C(1) << 19) /* reclaim waits for its write-back */
+#define F_UNEVICTABLE    (UINT64_C(1) << 20)
+#define F_MLOCKED        (UINT64_C(1) << 21)
+#define F_EXEC           (UINT64_C(1) << 22) /* file folio in an executable mapping */
+#define F_MAPPED         (UINT64_C(1) << 23)
+#define F_LOCKED         (UINT64_C(1) << 24)
+#define F_DROPBEHIND     (UINT64_C(1) << 25)
+#define F_PRESENT        (UINT64_C(1) << 26) /* in memory: added and not evicted */
+#define F_ISOLATED       (UINT64_C(1) << 27) /* in a reclaimer's hands */
+#define F_READAHEAD      (UINT64_C(1) << 28)
+#define F_ORDER_SHIFT    29
+#define F_ORDER_MASK     (UINT64_C(15) << F_ORDER_SHIFT)
+#define F_ZONE_SHIFT     33
+#define F_ZONE_MASK      (UINT64_C(3) << F_ZONE_SHIFT)
+#define F_FROZEN         (UINT64_C(1) << 35)
+#define F_PINS_SHIFT     36
+#define F_PINS_MASK      (UINT64_C(0xfff) << F_PINS_SHIFT)
+#define F_VERSION_SHIFT  52
+#define F_VERSION_ONE    (UINT64_C(1) << F_VERSION_SHIFT)
+#define F_VERSION_MASK   (UINT64_C(0xfff) << F_VERSION_SHIFT)
 
 static inline struct folio *folio_at(const struct foliage_engine *e, folio_id id)
 {
-	return (struct folio *)((char *)e->folios + (ptrdiff_t)id * ((ptrdiff_t)1 << e->folio_shift));
+	return (struct folio *)((char *)e->folios +
+				(ptrdiff_t)id * ((ptrdiff_t)1 << e->folio_shift));
 }
 
 static inline uint64_t folio_flags(const struct folio *f)
@@ -64,7 +65,8 @@ static inline uint64_t folio_flags(const struct folio *f)
 }
 
 /* Replace *old by `new`; on failure *old is what is there now. Loops that know `exclusive` beforehand pass it. */
-static inline __attribute__((always_inline)) bool folio_cas_if(struct folio *f, uint64_t *old, uint64_t new, bool exclusive)
+static inline __attribute__((always_inline)) bool folio_cas_if(struct folio *f, uint64_t *old,
+							       uint64_t new, bool exclusive)
 {
 	if (exclusive) {
 		atomic_store_explicit(&f->flags, new, memory_order_relaxed);
@@ -74,13 +76,15 @@ static inline __attribute__((always_inline)) bool folio_cas_if(struct folio *f, 
 						     memory_order_acquire);
 }
 
-static inline bool folio_cas(const struct foliage_engine *e, struct folio *f, uint64_t *old, uint64_t new)
+static inline bool folio_cas(const struct foliage_engine *e, struct folio *f, uint64_t *old,
+			     uint64_t new)
 {
 	return folio_cas_if(f, old, new, e->exclusive);
 }
 
 /* Clear `clear`, then set `set`; returns the word before. */
-static inline uint64_t folio_change(const struct foliage_engine *e, struct folio *f, uint64_t clear, uint64_t set)
+static inline uint64_t folio_change(const struct foliage_engine *e, struct folio *f, uint64_t clear,
+				    uint64_t set)
 {
 	uint64_t old = folio_flags(f);
 

@@ -29,7 +29,8 @@ static void gen_settle(const struct foliage_engine *e, struct lruvec *lv)
 				counter_add(e, &to->gen.nr_pages[gen][type][zone],
 					    atomic_exchange(&lv->gen.nr_pages[gen][type][zone], 0));
 	for (int type = 0; type < NR_TYPES; type++)
-		counter_add(e, &to->gen.nr_active[type], atomic_exchange(&lv->gen.nr_active[type], 0));
+		counter_add(e, &to->gen.nr_active[type],
+			    atomic_exchange(&lv->gen.nr_active[type], 0));
 }
 
 void gen_settle_dying(const struct foliage_engine *e, struct lruvec *lv)
@@ -165,7 +166,8 @@ struct ctrl_pos gen_ctrl_pos(const struct gen_knobs *k, const struct lruvec *lv,
 	struct ctrl_pos pos = {.gain = gain};
 
 	for (unsigned int t = first; t <= last; t++) {
-		pos.refaulted += g->avg_refaulted[type][t] + counter_size(&g->refaulted[hist][type][t]);
+		pos.refaulted +=
+			g->avg_refaulted[type][t] + counter_size(&g->refaulted[hist][type][t]);
 		pos.total += g->avg_total[type][t] + g->protected_[hist][type][t] +
 			     counter_size(&g->evicted[hist][type][t]);
 	}
@@ -174,13 +176,16 @@ struct ctrl_pos gen_ctrl_pos(const struct gen_knobs *k, const struct lruvec *lv,
 
 bool gen_ctrl_ok(const struct ctrl_pos *sp, const struct ctrl_pos *pv)
 {
-	return pv->refaulted < MIN_LRU_BATCH || pv->refaulted * (sp->total + MIN_LRU_BATCH) * sp->gain <=
-							(sp->refaulted + 1) * pv->total * pv->gain;
+	return pv->refaulted < MIN_LRU_BATCH ||
+	       pv->refaulted * (sp->total + MIN_LRU_BATCH) * sp->gain <=
+		       (sp->refaulted + 1) * pv->total * pv->gain;
 }
 
-bool gen_refault_begin(struct foliage_engine *e, struct lruvec *lv, folio_id id, uint64_t shadow, bool exact)
+bool gen_refault_begin(struct foliage_engine *e, struct lruvec *lv, folio_id id, uint64_t shadow,
+		       bool exact)
 {
-	uint64_t flags = folio_flags(folio_at(e, id)), seq = shadow_time(shadow) >> SHADOW_REFS_BITS, now;
+	uint64_t flags = folio_flags(folio_at(e, id)),
+		 seq = shadow_time(shadow) >> SHADOW_REFS_BITS, now;
 	unsigned int type = flags_type(flags);
 	bool recent;
 
@@ -193,7 +198,8 @@ bool gen_refault_begin(struct foliage_engine *e, struct lruvec *lv, folio_id id,
 	recent = exact ? now == seq : (now > seq ? now - seq : seq - now) < MAX_NR_GENS;
 	if (!recent)
 		stat_add(e, lv, STAT_REFAULT_STALE, flags_nr(flags));
-	folio_event(e, id, FOLIAGE_EV_REFAULT, recent ? FOLIAGE_WHY_RECENT : FOLIAGE_WHY_STALE, (int64_t)seq, -1, 0, 0);
+	folio_event(e, id, FOLIAGE_EV_REFAULT, recent ? FOLIAGE_WHY_RECENT : FOLIAGE_WHY_STALE,
+		    (int64_t)seq, -1, 0, 0);
 	return recent;
 }
 
@@ -233,12 +239,17 @@ void gen_carry_over(struct foliage_engine *e, struct lruvec *lv, unsigned int ty
 	unsigned int hist = gen_hist(k, gen_min_seq(lv, type));
 	struct lru_gen *g = &lv->gen;
 
-	if (type == TYPE_FILE && k->credit_decay) /* D.3: credits of a past generation are worth half */
-		atomic_store_explicit(&g->ra_credits, counter_read(&g->ra_credits) / 2, memory_order_relaxed);
+	if (type == TYPE_FILE &&
+	    k->credit_decay) /* D.3: credits of a past generation are worth half */
+		atomic_store_explicit(&g->ra_credits, counter_read(&g->ra_credits) / 2,
+				      memory_order_relaxed);
 	for (int t = 0; t < MAX_NR_TIERS; t++) {
-		uint64_t total = counter_size(&g->evicted[hist][type][t]) + g->protected_[hist][type][t];
+		uint64_t total =
+			counter_size(&g->evicted[hist][type][t]) + g->protected_[hist][type][t];
 
-		g->avg_refaulted[type][t] = (g->avg_refaulted[type][t] + counter_size(&g->refaulted[hist][type][t])) / 2;
+		g->avg_refaulted[type][t] =
+			(g->avg_refaulted[type][t] + counter_size(&g->refaulted[hist][type][t])) /
+			2;
 		g->avg_total[type][t] = (g->avg_total[type][t] + total) / 2;
 	}
 	if (!k->histgens)
@@ -269,7 +280,8 @@ uint64_t gen_shadow(struct foliage_engine *e, struct lruvec *target, folio_id id
 	hist = gen_hist(gen_knobs(e), min_seq);
 	counter_add(e, &lv->gen.evicted[hist][type][e->ops->rules->tier(flags)], flags_nr(flags));
 	return shadow_pack(e->memcgs[lv->memcg].id, lv->node,
-			   ((min_seq << SHADOW_REFS_BITS) | refs >> 1) & SHADOW_TIME_MASK, refs & 1);
+			   ((min_seq << SHADOW_REFS_BITS) | refs >> 1) & SHADOW_TIME_MASK,
+			   refs & 1);
 }
 
 /* ---- life ---- */
@@ -280,7 +292,10 @@ int gen_init(struct foliage_engine *e, struct lruvec *lv)
 	uint8_t memcg_gen = g->memcg_gen, seg = g->memcg_seg, bin = g->memcg_bin;
 	int32_t prev = g->memcg_prev, next = g->memcg_next;
 
-	*g = (struct lru_gen){.memcg_gen = memcg_gen, .memcg_seg = seg, .memcg_bin = bin, .memcg_prev = prev,
+	*g = (struct lru_gen){.memcg_gen = memcg_gen,
+			      .memcg_seg = seg,
+			      .memcg_bin = bin,
+			      .memcg_prev = prev,
 			      .memcg_next = next};
 	atomic_store(&g->max_seq, MIN_NR_GENS + 1);
 	for (int i = 0; i < MAX_NR_GENS; i++)
@@ -304,7 +319,8 @@ void gen_reparent(struct foliage_engine *e, struct lruvec *child, struct lruvec 
 			for (unsigned int t = 0; t < NR_TYPES; t++)
 				if (gen_nr(parent, t) == MAX_NR_GENS)
 					gen_raise_oldest(e, parent, t);
-			atomic_store_explicit(&parent->gen.max_seq, max_seq + 1, memory_order_release);
+			atomic_store_explicit(&parent->gen.max_seq, max_seq + 1,
+					      memory_order_release);
 			gen_window_moved(e, parent);
 		}
 	for (int list = LIST_GEN; list < LIST_FGW; list++)
@@ -335,31 +351,38 @@ folio_id gen_drain_next(struct foliage_engine *e, struct lruvec *lv, bool *activ
 
 /* ---- validity ---- */
 
-static int check_list(struct foliage_engine *e, struct lruvec *lv, int list, int64_t sum[MAX_NR_GENS][NR_TYPES][MAX_NR_ZONES],
-		      int64_t active[NR_TYPES], struct err *err)
+static int check_list(struct foliage_engine *e, struct lruvec *lv, int list,
+		      int64_t sum[MAX_NR_GENS][NR_TYPES][MAX_NR_ZONES], int64_t active[NR_TYPES],
+		      struct err *err)
 {
 	folio_id head = list_head(lv->index, list);
 	unsigned int type = (unsigned int)((list - LIST_GEN) / MAX_NR_ZONES) % NR_TYPES;
 	unsigned int zone = (unsigned int)(list - LIST_GEN) % MAX_NR_ZONES;
 	uint64_t max_seq = gen_max_seq(lv);
 
-	for (folio_id id = list_first(e, head), prev = head; id != head; prev = id, id = folio_at(e, id)->next) {
+	for (folio_id id = list_first(e, head), prev = head; id != head;
+	     prev = id, id = folio_at(e, id)->next) {
 		struct folio *f = folio_at(e, id);
 		uint64_t flags = folio_flags(f);
 		int gen = flags_gen(flags);
 
 		if (f->prev != prev)
-			return err_set(err, -EUCLEAN, "folio %d: prev link is %d, not %d", id, f->prev, prev);
+			return err_set(err, -EUCLEAN, "folio %d: prev link is %d, not %d", id,
+				       f->prev, prev);
 		if (!(flags & F_LRU) || !(flags & F_PRESENT) || flags & (F_ISOLATED | F_ACTIVE))
 			return err_set(err, -EUCLEAN, "folio %d: on a list with flags %#llx", id,
 				       (unsigned long long)flags);
 		if (flags_type(flags) != type || flags_zone(flags) != zone || f->list != list)
-			return err_set(err, -EUCLEAN, "folio %d: on list %d, says %d", id, list, f->list);
+			return err_set(err, -EUCLEAN, "folio %d: on list %d, says %d", id, list,
+				       f->list);
 		if (folio_lruvec(e, f) != lv)
-			return err_set(err, -EUCLEAN, "folio %d: on lruvec %u, owned by another", id, lv->index);
+			return err_set(err, -EUCLEAN, "folio %d: on lruvec %u, owned by another",
+				       id, lv->index);
 		if (gen < 0 || gen >= MAX_NR_GENS || gen_seq(max_seq, gen) < gen_min_seq(lv, type))
-			return err_set(err, -EUCLEAN, "folio %d: generation %d is outside the window %llu..%llu", id, gen,
-				       (unsigned long long)gen_min_seq(lv, type), (unsigned long long)max_seq);
+			return err_set(err, -EUCLEAN,
+				       "folio %d: generation %d is outside the window %llu..%llu",
+				       id, gen, (unsigned long long)gen_min_seq(lv, type),
+				       (unsigned long long)max_seq);
 		sum[gen][type][zone] += flags_nr(flags);
 		if (e->ops->rules->refs_active && flags_fg_refs(flags) >= gen_knobs(e)->activated)
 			active[type] += flags_nr(flags);
@@ -374,21 +397,26 @@ int gen_is_valid(struct foliage_engine *e, struct lruvec *lv, struct err *err)
 
 	for (unsigned int type = 0; type < NR_TYPES; type++)
 		if (gen_nr(lv, type) < MIN_NR_GENS || gen_nr(lv, type) > MAX_NR_GENS)
-			return err_set(err, -EUCLEAN, "lruvec %u: %u generations of type %u", lv->index,
-				       gen_nr(lv, type), type);
+			return err_set(err, -EUCLEAN, "lruvec %u: %u generations of type %u",
+				       lv->index, gen_nr(lv, type), type);
 	for (int list = LIST_GEN; list < LIST_FGW && !rc; list++)
 		rc = check_list(e, lv, list, sum, active, err);
 	for (int i = 0; i < MAX_NR_GENS * NR_TYPES * MAX_NR_ZONES && !rc; i++) {
-		int gen = i / (NR_TYPES * MAX_NR_ZONES), type = i / MAX_NR_ZONES % NR_TYPES, zone = i % MAX_NR_ZONES;
+		int gen = i / (NR_TYPES * MAX_NR_ZONES), type = i / MAX_NR_ZONES % NR_TYPES,
+		    zone = i % MAX_NR_ZONES;
 
 		if (counter_read(&lv->gen.nr_pages[gen][type][zone]) != sum[gen][type][zone])
-			rc = err_set(err, -EUCLEAN, "lruvec %u: nr_pages[%d][%d][%d] is %lld, lists say %lld", lv->index,
-				     gen, type, zone, (long long)counter_read(&lv->gen.nr_pages[gen][type][zone]),
+			rc = err_set(err, -EUCLEAN,
+				     "lruvec %u: nr_pages[%d][%d][%d] is %lld, lists say %lld",
+				     lv->index, gen, type, zone,
+				     (long long)counter_read(&lv->gen.nr_pages[gen][type][zone]),
 				     (long long)sum[gen][type][zone]);
 	}
 	for (int type = 0; type < NR_TYPES && !rc && e->ops->rules->refs_active; type++)
 		if (counter_read(&lv->gen.nr_active[type]) != active[type])
-			rc = err_set(err, -EUCLEAN, "lruvec %u: %lld active pages of type %d, flags say %lld", lv->index,
-				     (long long)counter_read(&lv->gen.nr_active[type]), type, (long long)active[type]);
+			rc = err_set(err, -EUCLEAN,
+				     "lruvec %u: %lld active pages of type %d, flags say %lld",
+				     lv->index, (long long)counter_read(&lv->gen.nr_active[type]),
+				     type, (long long)active[type]);
 	return rc;
 }

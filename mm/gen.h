@@ -20,17 +20,19 @@ enum gup_fast { GUP_FAST_FLOOR, GUP_FAST_INC };
 
 /* Knobs of the whole family; each policy's table offers those that it reads. */
 struct gen_knobs {
-	uint32_t histgens;    /* NR_HIST_GENS: 0: 1, 1: 4 */
-	uint32_t memcg_abort; /* memcg-limit reclaim stops once its target is met */
+	uint32_t histgens;             /* NR_HIST_GENS: 0: 1, 1: 4 */
+	uint32_t memcg_abort;          /* memcg-limit reclaim stops once its target is met */
 	uint32_t gain_base, gain_tier; /* B.6, C.6 */
 	/* mainline and variants (D.1-D.3) */
-	uint32_t fault_add;    /* enum fault_add */
-	uint32_t lift;	       /* placement: accesses that lift an ordinary folio to the second oldest; 0: W only */
-	uint32_t file_far;     /* quick fix: PG_active file folios without W one generation below the second youngest */
+	uint32_t fault_add; /* enum fault_add */
+	uint32_t
+		lift; /* placement: accesses that lift an ordinary folio to the second oldest; 0: W only */
+	uint32_t
+		file_far; /* quick fix: PG_active file folios without W one generation below the second youngest */
 	uint32_t rmap_refs;    /* rmap's second look sets W only when refs > 1 */
 	uint32_t restore_only; /* ACTIVATE statistic only for W */
-	uint32_t noio;	       /* anon is unreclaimable without __GFP_IO when the swap cache is small */
-	uint32_t noio_fold;    /* the reviewer's variant: aging is restricted as well */
+	uint32_t noio; /* anon is unreclaimable without __GFP_IO when the swap cache is small */
+	uint32_t noio_fold; /* the reviewer's variant: aging is restricted as well */
 	uint32_t credit_batch, credit_cap, credit_decay;
 	/* FG (C.14) */
 	uint32_t tail_mode, pt_promote_scope, activated;
@@ -46,7 +48,8 @@ struct gen_rules {
 	/* Flags after a move up by eviction or forced aging. */
 	uint64_t (*bump)(const struct gen_knobs *k, uint64_t flags);
 	/* Where an off-list folio goes: returns the seq, may clear bits of *flags (PG_active is cleared by the caller). */
-	uint64_t (*place)(const struct gen_knobs *k, const struct lruvec *lv, uint64_t *flags, bool reclaiming);
+	uint64_t (*place)(const struct gen_knobs *k, const struct lruvec *lv, uint64_t *flags,
+			  bool reclaiming);
 	/* Flags when reclaim isolates the folio. */
 	uint64_t (*isolate)(uint64_t flags);
 	/* Highest tier that is not protected. */
@@ -55,11 +58,11 @@ struct gen_rules {
 	unsigned int (*token)(uint64_t flags);
 	/* max_seq or a min_seq has changed; under the lock. Optional. */
 	void (*window_moved)(const struct foliage_engine *e, struct lruvec *lv);
-	bool v612;	    /* the loops of Linux 6.12 (LINUX-6.12.md 1.1, B.4, B.8, B.11 rows) */
-	bool refs_active;   /* active/inactive by refs, not by generation (C.10) */
-	bool sort_to_tail;  /* protected folios go to the tail */
+	bool v612;            /* the loops of Linux 6.12 (LINUX-6.12.md 1.1, B.4, B.8, B.11 rows) */
+	bool refs_active;     /* active/inactive by refs, not by generation (C.10) */
+	bool sort_to_tail;    /* protected folios go to the tail */
 	bool count_saturated; /* protected[] counts saturated folios */
-	bool count_forced;  /* protected[] counts folios moved by forced aging */
+	bool count_forced;    /* protected[] counts folios moved by forced aging */
 };
 
 extern const char *const gen_histgens_names[]; /* of the knob */
@@ -119,7 +122,8 @@ void gen_deactivate(struct foliage_engine *e, struct lruvec *lv, folio_id id);
 void gen_settle_dying(const struct foliage_engine *e, struct lruvec *lv);
 
 /* Move the folio's pages between generation counters (-1: none); correct even while the lruvec is being reparented. */
-static inline void gen_move_size(const struct foliage_engine *e, struct lruvec *lv, uint64_t flags, int from, int to)
+static inline void gen_move_size(const struct foliage_engine *e, struct lruvec *lv, uint64_t flags,
+				 int from, int to)
 {
 	unsigned int type = flags_type(flags), zone = flags_zone(flags);
 	int64_t nr = flags_nr(flags);
@@ -154,7 +158,8 @@ bool gen_ctrl_ok(const struct ctrl_pos *sp, const struct ctrl_pos *pv);
 int gen_tier_idx(const struct gen_knobs *k, const struct lruvec *lv, unsigned int type);
 /* Start of every refault hook: counts it; true when the shadow is recent (B.7): within 4 generations of max_seq, or
  * `exact`: of the oldest generation of now (6.12). */
-bool gen_refault_begin(struct foliage_engine *e, struct lruvec *lv, folio_id id, uint64_t shadow, bool exact);
+bool gen_refault_begin(struct foliage_engine *e, struct lruvec *lv, folio_id id, uint64_t shadow,
+		       bool exact);
 void gen_refault_tier(struct foliage_engine *e, struct lruvec *lv, folio_id id, unsigned int tier);
 void gen_carry_over(struct foliage_engine *e, struct lruvec *lv, unsigned int type);
 void gen_clear_history(struct foliage_engine *e, struct lruvec *lv, uint64_t seq);
@@ -163,7 +168,8 @@ void gen_clear_history(struct foliage_engine *e, struct lruvec *lv, uint64_t seq
 enum { HIT_PREFETCH = 24 };
 
 /* An fd access where accesses are only counted and move nothing (B.2): `next` is inlined. */
-static inline __attribute__((always_inline)) void gen_count_access(struct foliage_engine *e, folio_id id, uint64_t old,
+static inline __attribute__((always_inline)) void gen_count_access(struct foliage_engine *e,
+								   folio_id id, uint64_t old,
 								   uint64_t (*next)(uint64_t flags))
 {
 	struct folio *f = folio_at(e, id);
@@ -174,7 +180,8 @@ static inline __attribute__((always_inline)) void gen_count_access(struct foliag
 			return;
 		new = next(old);
 		if (new == old) {
-			folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_SATURATED, -1, -1, old, old);
+			folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_SATURATED, -1, -1, old,
+				    old);
 			return;
 		}
 	} while (!folio_cas(e, f, &old, new));
@@ -184,7 +191,8 @@ static inline __attribute__((always_inline)) void gen_count_access(struct foliag
 /* Mark a run of folios while they are present; `mark` is inlined into the loop. */
 static inline __attribute__((always_inline)) size_t
 gen_mark_run(struct foliage_engine *e, struct foliage_cpu *cpu, const uint32_t *ids, size_t n,
-	     void (*mark)(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id, uint64_t flags))
+	     void (*mark)(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id,
+			  uint64_t flags))
 {
 	size_t i;
 
@@ -214,13 +222,13 @@ void gen_raise_oldest(struct foliage_engine *e, struct lruvec *lv, unsigned int 
 bool gen_try_inc_min_seq(struct foliage_engine *e, struct lruvec *lv, int swappiness);
 bool gen_inc_max_seq(struct foliage_engine *e, struct lruvec *lv, uint64_t seq, int swappiness);
 /* Walk and open a generation; false when somebody else did (B.8). */
-bool gen_try_inc_max_seq(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, uint64_t seq,
-			 int swappiness, bool force_scan);
+bool gen_try_inc_max_seq(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+			 uint64_t seq, int swappiness, bool force_scan);
 
 /* -- gen_evict.c -- */
 bool gen_shrink_lruvec(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc);
-int64_t gen_evict(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, int64_t nr_to_scan,
-		  int swappiness);
+int64_t gen_evict(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+		  int64_t nr_to_scan, int swappiness);
 /* Is the lruvec worth the memcg LRU's attention: size >> priority (B.11, D.2). */
 bool gen_is_sizable(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc);
 

@@ -42,7 +42,8 @@ static unsigned int v612_token(uint64_t flags)
 	return (refs ? refs - 1 : 0) << 1 | (refs > 0);
 }
 
-static uint64_t v612_place(const struct gen_knobs *k, const struct lruvec *lv, uint64_t *flags, bool reclaiming)
+static uint64_t v612_place(const struct gen_knobs *k, const struct lruvec *lv, uint64_t *flags,
+			   bool reclaiming)
 {
 	unsigned int type = flags_type(*flags);
 	uint64_t max_seq = gen_max_seq(lv), min_seq = gen_min_seq(lv, type);
@@ -71,8 +72,8 @@ static uint64_t v612_next(uint64_t flags)
 	return flags;
 }
 
-static inline __attribute__((always_inline)) void v612_mark(struct foliage_engine *e, struct foliage_cpu *cpu,
-							    folio_id id, uint64_t flags)
+static inline __attribute__((always_inline)) void
+v612_mark(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id, uint64_t flags)
 {
 	(void)cpu;
 	gen_count_access(e, id, flags, v612_next);
@@ -83,7 +84,8 @@ static void v612_mark_accessed(struct foliage_engine *e, struct foliage_cpu *cpu
 	v612_mark(e, cpu, id, folio_flags(folio_at(e, id)));
 }
 
-static size_t v612_mark_run(struct foliage_engine *e, struct foliage_cpu *cpu, const uint32_t *ids, size_t n)
+static size_t v612_mark_run(struct foliage_engine *e, struct foliage_cpu *cpu, const uint32_t *ids,
+			    size_t n)
 {
 	return gen_mark_run(e, cpu, ids, n, v612_mark);
 }
@@ -107,12 +109,14 @@ static void v612_walk_young(struct foliage_engine *e, struct lruvec *lv, folio_i
 	if (from >= 0 && from != to) {
 		gen_move_size(e, lv, old, from, to);
 		stat_add(e, lv, STAT_PROMOTED, flags_nr(old));
-		folio_event(e, id, FOLIAGE_EV_MOVE, FOLIAGE_WHY_YOUNG, (int64_t)gen_seq(gen_max_seq(lv), from),
-			    (int64_t)gen_max_seq(lv), old, new);
+		folio_event(e, id, FOLIAGE_EV_MOVE, FOLIAGE_WHY_YOUNG,
+			    (int64_t)gen_seq(gen_max_seq(lv), from), (int64_t)gen_max_seq(lv), old,
+			    new);
 	}
 }
 
-static void v612_neighbour_young(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id, bool exec)
+static void v612_neighbour_young(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id,
+				 bool exec)
 {
 	struct folio *f = folio_at(e, id);
 	uint64_t flags = folio_flags(f);
@@ -127,8 +131,8 @@ static void v612_neighbour_young(struct foliage_engine *e, struct foliage_cpu *c
 }
 
 /* The classic decision (A.3 with the changes of 1.2). */
-static enum references v612_references(struct foliage_engine *e, struct scan_control *sc, folio_id id,
-				       const struct referenced *ref)
+static enum references v612_references(struct foliage_engine *e, struct scan_control *sc,
+				       folio_id id, const struct referenced *ref)
 {
 	struct folio *f = folio_at(e, id);
 	uint64_t before;
@@ -144,7 +148,8 @@ static enum references v612_references(struct foliage_engine *e, struct scan_con
 			return REFERENCES_ACTIVATE;
 		return REFERENCES_KEEP;
 	}
-	return before & F_REFERENCED && flags_type(before) == TYPE_FILE ? REFERENCES_RECLAIM_CLEAN : REFERENCES_RECLAIM;
+	return before & F_REFERENCED && flags_type(before) == TYPE_FILE ? REFERENCES_RECLAIM_CLEAN
+									: REFERENCES_RECLAIM;
 }
 
 static void v612_queue(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id)
@@ -155,8 +160,8 @@ static void v612_queue(struct foliage_engine *e, struct foliage_cpu *cpu, folio_
 		folio_change(e, f, 0, F_ACTIVE);
 }
 
-static void v612_refault(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv, folio_id id,
-			 uint64_t shadow)
+static void v612_refault(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv,
+			 folio_id id, uint64_t shadow)
 {
 	struct folio *f = folio_at(e, id);
 	uint64_t flags = folio_flags(f);
@@ -217,10 +222,11 @@ static const struct foliage_engine_policy v612_ops = {
 };
 
 static const struct foliage_knob v612_knobs[] = {
-	{"memcg_abort", "memcg-limit reclaim stops once its target is met; the kernel never does (1.1, B.11)",
+	{"memcg_abort",
+	 "memcg-limit reclaim stops once its target is met; the kernel never does (1.1, B.11)",
 	 FOLIAGE_KNOB_BOOL, offsetof(struct gen_knobs, memcg_abort), 0, 0, 1, NULL},
-	{"histgens", "generations with counters of their own: 1, or 4 as with CONFIG_LRU_GEN_STATS", FOLIAGE_KNOB_ENUM,
-	 offsetof(struct gen_knobs, histgens), 0, 0, 1, gen_histgens_names},
+	{"histgens", "generations with counters of their own: 1, or 4 as with CONFIG_LRU_GEN_STATS",
+	 FOLIAGE_KNOB_ENUM, offsetof(struct gen_knobs, histgens), 0, 0, 1, gen_histgens_names},
 	{"gain_base", "weight of tier 0 in the feedback (1.1, B.6)", FOLIAGE_KNOB_UINT,
 	 offsetof(struct gen_knobs, gain_base), 1, 1, 100, NULL},
 	{"gain_tier", "weight of the judged tier in the feedback (1.1, B.6)", FOLIAGE_KNOB_UINT,

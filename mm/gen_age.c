@@ -20,7 +20,8 @@ static void close_oldest(struct foliage_engine *e, struct lruvec *lv, unsigned i
 }
 
 /* Move up to `budget` folios of the oldest generation; returns true when none is left. */
-static bool move_oldest(struct foliage_engine *e, struct lruvec *lv, unsigned int type, uint32_t *budget)
+static bool move_oldest(struct foliage_engine *e, struct lruvec *lv, unsigned int type,
+			uint32_t *budget)
 {
 	const struct gen_rules *rules = e->ops->rules;
 	uint64_t min_seq = gen_min_seq(lv, type);
@@ -36,13 +37,16 @@ static bool move_oldest(struct foliage_engine *e, struct lruvec *lv, unsigned in
 			bool yielded;
 			int gen = gen_inc(e, lv, id, &yielded);
 
-			if (!yielded && rules->count_forced && (rules->count_saturated || !rules->saturated(flags)))
-				lv->gen.protected_[hist][type][rules->tier(flags)] += (uint64_t)flags_nr(flags);
+			if (!yielded && rules->count_forced &&
+			    (rules->count_saturated || !rules->saturated(flags)))
+				lv->gen.protected_[hist][type][rules->tier(flags)] +=
+					(uint64_t)flags_nr(flags);
 			folio_set_list(f, gen_list(gen, type, zone));
 			list_del(e, id);
 			list_add_tail(e, list_head(lv->index, f->list), id);
-			folio_event(e, id, FOLIAGE_EV_MOVE, FOLIAGE_WHY_FORCED_AGE, (int64_t)min_seq,
-				    (int64_t)gen_seq(gen_max_seq(lv), gen), flags, folio_flags(f));
+			folio_event(e, id, FOLIAGE_EV_MOVE, FOLIAGE_WHY_FORCED_AGE,
+				    (int64_t)min_seq, (int64_t)gen_seq(gen_max_seq(lv), gen), flags,
+				    folio_flags(f));
 			if (--*budget == 0)
 				return false;
 		}
@@ -61,7 +65,8 @@ void gen_raise_oldest(struct foliage_engine *e, struct lruvec *lv, unsigned int 
 }
 
 /* False: the lock must be given up before going on. */
-static bool inc_min_seq(struct foliage_engine *e, struct lruvec *lv, unsigned int type, int swappiness)
+static bool inc_min_seq(struct foliage_engine *e, struct lruvec *lv, unsigned int type,
+			int swappiness)
 {
 	uint32_t budget = MAX_LRU_BATCH;
 
@@ -73,7 +78,8 @@ static bool inc_min_seq(struct foliage_engine *e, struct lruvec *lv, unsigned in
 	return true;
 }
 
-static bool oldest_empty(const struct foliage_engine *e, const struct lruvec *lv, unsigned int type, uint64_t seq)
+static bool oldest_empty(const struct foliage_engine *e, const struct lruvec *lv, unsigned int type,
+			 uint64_t seq)
 {
 	for (unsigned int zone = 0; zone < e->nr_zones; zone++)
 		if (!list_empty(e, list_head(lv->index, gen_list(gen_of(seq), type, zone))))
@@ -82,7 +88,8 @@ static bool oldest_empty(const struct foliage_engine *e, const struct lruvec *lv
 }
 
 /* Keep the types within one another's reach (B.8; LINUX-6.12 row "try_to_inc_min_seq"). */
-static void limit_reach(const struct gen_rules *rules, uint64_t max_seq, uint64_t min_seq[NR_TYPES], uint64_t file_before)
+static void limit_reach(const struct gen_rules *rules, uint64_t max_seq, uint64_t min_seq[NR_TYPES],
+			uint64_t file_before)
 {
 	uint64_t s = max_seq - MIN_NR_GENS;
 
@@ -107,7 +114,8 @@ bool gen_try_inc_min_seq(struct foliage_engine *e, struct lruvec *lv, int swappi
 	for (unsigned int type = 0; type < NR_TYPES; type++) {
 		if (!type_evictable(type, swappiness))
 			continue;
-		while (min_seq[type] + MIN_NR_GENS <= max_seq && oldest_empty(e, lv, type, min_seq[type])) {
+		while (min_seq[type] + MIN_NR_GENS <= max_seq &&
+		       oldest_empty(e, lv, type, min_seq[type])) {
 			min_seq[type]++;
 			advanced = true;
 		}
@@ -124,7 +132,8 @@ bool gen_try_inc_min_seq(struct foliage_engine *e, struct lruvec *lv, int swappi
 			if (seq == before[type] || !e->ops->rules->v612) {
 				gen_carry_over(e, lv, type);
 				if (!e->ops->rules->v612)
-					atomic_store_explicit(&lv->gen.min_seq[type], seq + 1, memory_order_release);
+					atomic_store_explicit(&lv->gen.min_seq[type], seq + 1,
+							      memory_order_release);
 			}
 		atomic_store_explicit(&lv->gen.min_seq[type], min_seq[type], memory_order_release);
 		gen_window_moved(e, lv);
@@ -164,8 +173,8 @@ restart:
 	return true;
 }
 
-bool gen_try_inc_max_seq(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, uint64_t seq,
-			 int swappiness, bool force_scan)
+bool gen_try_inc_max_seq(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+			 uint64_t seq, int swappiness, bool force_scan)
 {
 	bool mine;
 

@@ -20,8 +20,8 @@ struct gen_scan {
 	struct folio_set *aside; /* could not be isolated: back to the head */
 };
 
-static void relink(struct foliage_engine *e, struct lruvec *lv, folio_id id, int gen, unsigned int type,
-		   unsigned int zone, bool tail)
+static void relink(struct foliage_engine *e, struct lruvec *lv, folio_id id, int gen,
+		   unsigned int type, unsigned int zone, bool tail)
 {
 	struct folio *f = folio_at(e, id);
 
@@ -34,8 +34,8 @@ static void relink(struct foliage_engine *e, struct lruvec *lv, folio_id id, int
 }
 
 /* Sort one folio of the oldest list (B.4, C.5); true: it was put somewhere else. */
-static bool sort_folio(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, struct gen_scan *scan,
-		       folio_id id, uint64_t flags)
+static bool sort_folio(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+		       struct gen_scan *scan, folio_id id, uint64_t flags)
 {
 	const struct gen_rules *rules = e->ops->rules;
 	uint64_t min_seq = gen_min_seq(lv, scan->type);
@@ -60,7 +60,8 @@ static bool sort_folio(struct foliage_engine *e, struct lruvec *lv, struct scan_
 			lv->gen.protected_[gen_hist(gen_knobs(e), min_seq)][scan->type][tier] +=
 				(uint64_t)flags_nr(flags);
 		stat_add(e, lv, STAT_PROTECTED, flags_nr(flags));
-		folio_event(e, id, FOLIAGE_EV_MOVE, saturated ? FOLIAGE_WHY_SATURATED : FOLIAGE_WHY_PROTECT,
+		folio_event(e, id, FOLIAGE_EV_MOVE,
+			    saturated ? FOLIAGE_WHY_SATURATED : FOLIAGE_WHY_PROTECT,
 			    (int64_t)min_seq, (int64_t)gen_seq(gen_max_seq(lv), gen), flags,
 			    folio_flags(folio_at(e, id)));
 		return true;
@@ -74,7 +75,8 @@ static bool sort_folio(struct foliage_engine *e, struct lruvec *lv, struct scan_
 }
 
 /* Take the folio off its list into our hands; false when that is not allowed or lost a race. */
-static bool isolate_folio(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, folio_id id)
+static bool isolate_folio(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+			  folio_id id)
 {
 	const struct gen_rules *rules = e->ops->rules;
 	struct folio *f = folio_at(e, id);
@@ -94,10 +96,11 @@ static bool isolate_folio(struct foliage_engine *e, struct lruvec *lv, struct sc
 	return true;
 }
 
-static void scan_zone(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, struct gen_scan *scan,
-		      unsigned int zone)
+static void scan_zone(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+		      struct gen_scan *scan, unsigned int zone)
 {
-	folio_id head = list_head(lv->index, gen_list(gen_of(gen_min_seq(lv, scan->type)), scan->type, zone));
+	folio_id head = list_head(lv->index,
+				  gen_list(gen_of(gen_min_seq(lv, scan->type)), scan->type, zone));
 	int64_t skipped = 0;
 
 	scan->aside->nr = 0;
@@ -128,8 +131,9 @@ static void scan_zone(struct foliage_engine *e, struct lruvec *lv, struct scan_c
 }
 
 /* Returns what the caller counts as scanned (the two eras differ, see B.4 rows). */
-static int64_t scan_folios(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, unsigned int type,
-			   int tier_idx, int64_t nr_to_scan, struct folio_set *out, int64_t *isolated)
+static int64_t scan_folios(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+			   unsigned int type, int tier_idx, int64_t nr_to_scan,
+			   struct folio_set *out, int64_t *isolated)
 {
 	bool v612 = e->ops->rules->v612;
 	struct folio_set aside;
@@ -160,7 +164,8 @@ static int64_t scan_folios(struct foliage_engine *e, struct lruvec *lv, struct s
 
 /* ---- which type, which tier ---- */
 
-static unsigned int type_to_scan(const struct foliage_engine *e, const struct lruvec *lv, int swappiness)
+static unsigned int type_to_scan(const struct foliage_engine *e, const struct lruvec *lv,
+				 int swappiness)
 {
 	const struct gen_knobs *k = gen_knobs(e);
 	struct ctrl_pos sp, pv;
@@ -174,8 +179,9 @@ static unsigned int type_to_scan(const struct foliage_engine *e, const struct lr
 	return gen_ctrl_ok(&sp, &pv) ? TYPE_FILE : TYPE_ANON;
 }
 
-static int64_t isolate_folios(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, int swappiness,
-			      int64_t nr_to_scan, struct folio_set *out, unsigned int *type_out)
+static int64_t isolate_folios(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+			      int swappiness, int64_t nr_to_scan, struct folio_set *out,
+			      unsigned int *type_out)
 {
 	unsigned int type = type_to_scan(e, lv, swappiness);
 	int64_t scanned = 0, isolated = 0;
@@ -185,8 +191,8 @@ static int64_t isolate_folios(struct foliage_engine *e, struct lruvec *lv, struc
 
 		if (!type_evictable(round, swappiness))
 			continue; /* as many rounds as there are evictable types */
-		n = scan_folios(e, lv, sc, type, e->ops->rules->tier_idx(gen_knobs(e), lv, type), nr_to_scan, out,
-				&isolated);
+		n = scan_folios(e, lv, sc, type, e->ops->rules->tier_idx(gen_knobs(e), lv, type),
+				nr_to_scan, out, &isolated);
 		*type_out = type;
 		scanned += n;
 		if (isolated)
@@ -198,8 +204,9 @@ static int64_t isolate_folios(struct foliage_engine *e, struct lruvec *lv, struc
 }
 
 /* 6.12 chooses by tier 0 alone, and that comparison also yields the tier (B.4, B.6 rows). */
-static int64_t isolate_folios_612(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, int swappiness,
-				  struct folio_set *out, unsigned int *type_out)
+static int64_t isolate_folios_612(struct foliage_engine *e, struct lruvec *lv,
+				  struct scan_control *sc, int swappiness, struct folio_set *out,
+				  unsigned int *type_out)
 {
 	const struct gen_knobs *k = gen_knobs(e);
 	unsigned int type = TYPE_FILE;
@@ -224,7 +231,8 @@ static int64_t isolate_folios_612(struct foliage_engine *e, struct lruvec *lv, s
 		type = gen_ctrl_ok(&sp, &pv) ? TYPE_FILE : TYPE_ANON;
 		sp = gen_ctrl_pos(k, lv, !type, 0, 0, gain[!type]);
 		for (tier = 1; tier < MAX_NR_TIERS; tier++) {
-			pv = gen_ctrl_pos(k, lv, type, (unsigned int)tier, (unsigned int)tier, gain[type]);
+			pv = gen_ctrl_pos(k, lv, type, (unsigned int)tier, (unsigned int)tier,
+					  gain[type]);
 			if (!gen_ctrl_ok(&sp, &pv))
 				break;
 		}
@@ -247,12 +255,13 @@ static int64_t isolate_folios_612(struct foliage_engine *e, struct lruvec *lv, s
 
 static bool lands_oldest(const struct foliage_engine *e, const struct lruvec *lv, uint64_t flags)
 {
-	return e->ops->rules->place(gen_knobs(e), lv, &flags, false) == gen_min_seq(lv, flags_type(flags));
+	return e->ops->rules->place(gen_knobs(e), lv, &flags, false) ==
+	       gen_min_seq(lv, flags_type(flags));
 }
 
 /* Split off those worth a second try; prepare the others for where they go (B.4 survivors). */
-static void treat_survivors(struct foliage_engine *e, struct lruvec *lv, struct folio_set *set, struct folio_set *again,
-			    bool first)
+static void treat_survivors(struct foliage_engine *e, struct lruvec *lv, struct folio_set *set,
+			    struct folio_set *again, bool first)
 {
 	const struct gen_rules *rules = e->ops->rules;
 	uint32_t kept = 0;
@@ -262,7 +271,8 @@ static void treat_survivors(struct foliage_engine *e, struct lruvec *lv, struct 
 		folio_id id = set->ids[i];
 		struct folio *f = folio_at(e, id);
 		uint64_t flags = folio_flags(f);
-		uint64_t busy = F_ACTIVE | F_MAPPED | F_DIRTY | F_WRITEBACK | F_LOCKED | F_UNEVICTABLE | F_MLOCKED;
+		uint64_t busy = F_ACTIVE | F_MAPPED | F_DIRTY | F_WRITEBACK | F_LOCKED |
+				F_UNEVICTABLE | F_MLOCKED;
 
 		if (rules->v612)
 			busy |= F_REFERENCED;
@@ -276,14 +286,18 @@ static void treat_survivors(struct foliage_engine *e, struct lruvec *lv, struct 
 			if (rules->v612)
 				folio_change(e, f, F_REFS_MASK, F_ACTIVE);
 			else if (!(flags & F_ACTIVE) && lands_oldest(e, lv, flags))
-				folio_change(e, f, rules->refs_active ? 0 : F_REFERENCED | F_LRU_REFS_MASK, F_ACTIVE);
+				folio_change(e, f,
+					     rules->refs_active ? 0
+								: F_REFERENCED | F_LRU_REFS_MASK,
+					     F_ACTIVE);
 			set->ids[kept++] = id;
 		}
 	}
 	set->nr = kept;
 }
 
-int64_t gen_evict(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, int64_t nr_to_scan, int swappiness)
+int64_t gen_evict(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+		  int64_t nr_to_scan, int swappiness)
 {
 	const struct gen_rules *rules = e->ops->rules;
 	struct folio_set set = {0}, again;
@@ -319,11 +333,13 @@ int64_t gen_evict(struct foliage_engine *e, struct lruvec *lv, struct scan_contr
 /* ---- one lruvec ---- */
 
 /* D.2: without __GFP_IO, anon could only be freed from a clean swap cache; when that is small, scan file only. */
-static int scan_swappiness(struct foliage_engine *e, struct lruvec *lv, const struct scan_control *sc, int swappiness)
+static int scan_swappiness(struct foliage_engine *e, struct lruvec *lv,
+			   const struct scan_control *sc, int swappiness)
 {
 	int64_t swapcache;
 
-	if (!gen_knobs(e)->noio || sc->gfp_io || swappiness == 0 || swappiness == SWAPPINESS_ANON_ONLY)
+	if (!gen_knobs(e)->noio || sc->gfp_io || swappiness == 0 ||
+	    swappiness == SWAPPINESS_ANON_ONLY)
 		return swappiness;
 	swapcache = e->backend.swapcache_pages ? e->backend.swapcache_pages(e->ctx, lv->node) : 0;
 	if (swapcache < (int64_t)(gen_type_size(e, lv, TYPE_ANON) / 64))
@@ -358,7 +374,8 @@ static uint64_t evictable_min_seq(const struct lruvec *lv, int swappiness)
 	return seq;
 }
 
-static bool should_run_aging(const struct lruvec *lv, const struct scan_control *sc, uint64_t max_seq, int swappiness)
+static bool should_run_aging(const struct lruvec *lv, const struct scan_control *sc,
+			     uint64_t max_seq, int swappiness)
 {
 	uint64_t min_seq = evictable_min_seq(lv, swappiness);
 
@@ -375,7 +392,8 @@ static bool should_abort(const struct foliage_engine *e, const struct scan_contr
 		return false;
 	if (sc->nr_reclaimed >= sc->nr_to_reclaim)
 		return true;
-	return sc->kswapd && node->high_watermark && node->free_pages >= node->high_watermark + MIN_LRU_BATCH;
+	return sc->kswapd && node->high_watermark &&
+	       node->free_pages >= node->high_watermark + MIN_LRU_BATCH;
 }
 
 static bool shrink_lruvec(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc)
@@ -412,9 +430,11 @@ static bool shrink_lruvec(struct foliage_engine *e, struct lruvec *lv, struct sc
 /* ---- 6.12 (LINUX-6.12.md rows B.8 should_run_aging, B.11) ---- */
 
 /* Pages to scan now: -1 rotate and stop, 0 stop. */
-static int64_t budget_612(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc, int swappiness)
+static int64_t budget_612(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+			  int swappiness)
 {
-	uint64_t max_seq = gen_max_seq(lv), min_seq = gen_min_seq(lv, swappiness ? TYPE_ANON : TYPE_FILE);
+	uint64_t max_seq = gen_max_seq(lv),
+		 min_seq = gen_min_seq(lv, swappiness ? TYPE_ANON : TYPE_FILE);
 	uint64_t total, young = 0, old = 0;
 	bool aging;
 
@@ -427,10 +447,13 @@ static int64_t budget_612(struct foliage_engine *e, struct lruvec *lv, struct sc
 	} else if (min_seq + MIN_NR_GENS < max_seq) {
 		aging = false;
 	} else {
-		for (unsigned int type = swappiness ? TYPE_ANON : TYPE_FILE; type < NR_TYPES; type++)
+		for (unsigned int type = swappiness ? TYPE_ANON : TYPE_FILE; type < NR_TYPES;
+		     type++)
 			for (unsigned int zone = 0; zone < e->nr_zones; zone++) {
-				young += counter_size(&lv->gen.nr_pages[gen_of(max_seq)][type][zone]);
-				old += counter_size(&lv->gen.nr_pages[gen_of(max_seq - MIN_NR_GENS)][type][zone]);
+				young += counter_size(
+					&lv->gen.nr_pages[gen_of(max_seq)][type][zone]);
+				old += counter_size(&lv->gen.nr_pages[gen_of(max_seq - MIN_NR_GENS)]
+								     [type][zone]);
 			}
 		aging = young * MIN_NR_GENS > total || old * (MIN_NR_GENS + 2) < total;
 	}

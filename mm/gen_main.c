@@ -44,7 +44,8 @@ static unsigned int main_token(uint64_t flags)
 }
 
 /* B.3, with the columns of D.1. */
-static uint64_t main_place(const struct gen_knobs *k, const struct lruvec *lv, uint64_t *flags, bool reclaiming)
+static uint64_t main_place(const struct gen_knobs *k, const struct lruvec *lv, uint64_t *flags,
+			   bool reclaiming)
 {
 	unsigned int type = flags_type(*flags);
 	bool w = *flags & F_WORKINGSET;
@@ -73,8 +74,8 @@ static uint64_t main_next(uint64_t flags)
 	return flags | F_WORKINGSET;
 }
 
-static inline __attribute__((always_inline)) void main_mark(struct foliage_engine *e, struct foliage_cpu *cpu,
-							    folio_id id, uint64_t flags)
+static inline __attribute__((always_inline)) void
+main_mark(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id, uint64_t flags)
 {
 	(void)cpu;
 	gen_count_access(e, id, flags, main_next);
@@ -85,7 +86,8 @@ static void main_mark_accessed(struct foliage_engine *e, struct foliage_cpu *cpu
 	main_mark(e, cpu, id, folio_flags(folio_at(e, id)));
 }
 
-static size_t main_mark_run(struct foliage_engine *e, struct foliage_cpu *cpu, const uint32_t *ids, size_t n)
+static size_t main_mark_run(struct foliage_engine *e, struct foliage_cpu *cpu, const uint32_t *ids,
+			    size_t n)
 {
 	return gen_mark_run(e, cpu, ids, n, main_mark);
 }
@@ -116,14 +118,15 @@ static bool main_rmap(struct foliage_engine *e, folio_id id, bool exec)
 	return promote;
 }
 
-static void main_neighbour_young(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id, bool exec)
+static void main_neighbour_young(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id,
+				 bool exec)
 {
 	if (main_rmap(e, id, exec))
 		cpu_queue_activate(e, cpu, id);
 }
 
-static enum references main_references(struct foliage_engine *e, struct scan_control *sc, folio_id id,
-				       const struct referenced *ref)
+static enum references main_references(struct foliage_engine *e, struct scan_control *sc,
+				       folio_id id, const struct referenced *ref)
 {
 	(void)sc;
 	if (ref->contended)
@@ -143,11 +146,13 @@ static void main_walk_young(struct foliage_engine *e, struct lruvec *lv, folio_i
 		from = to = flags_gen(old);
 		if (from < 0 || !(old & F_PRESENT))
 			return;
-		if (!(old & (F_REFERENCED | F_WORKINGSET)) && !(exec && flags_type(old) == TYPE_FILE)) {
+		if (!(old & (F_REFERENCED | F_WORKINGSET)) &&
+		    !(exec && flags_type(old) == TYPE_FILE)) {
 			new = (old | F_REFERENCED) & ~F_LRU_REFS_MASK;
 		} else {
 			to = gen_of(gen_max_seq(lv));
-			new = (flags_with_gen(old, to) & ~(F_REFERENCED | F_LRU_REFS_MASK)) | F_WORKINGSET;
+			new = (flags_with_gen(old, to) & ~(F_REFERENCED | F_LRU_REFS_MASK)) |
+			      F_WORKINGSET;
 		}
 		if (new == old)
 			return;
@@ -157,13 +162,15 @@ static void main_walk_young(struct foliage_engine *e, struct lruvec *lv, folio_i
 		stat_add(e, lv, STAT_PROMOTED, flags_nr(old));
 	}
 	folio_event(e, id, from == to ? FOLIAGE_EV_ACCESS : FOLIAGE_EV_MOVE, FOLIAGE_WHY_YOUNG,
-		    (int64_t)gen_seq(gen_max_seq(lv), from), (int64_t)gen_seq(gen_max_seq(lv), to), old, new);
+		    (int64_t)gen_seq(gen_max_seq(lv), from), (int64_t)gen_seq(gen_max_seq(lv), to),
+		    old, new);
 }
 
 /* ---- coming in ---- */
 
 /* Spend readahead credits, pulling a batch from the lruvec's pot when the cpu's pocket is empty (D.3). */
-static bool take_credit(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv, uint32_t nr)
+static bool take_credit(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv,
+			uint32_t nr)
 {
 	int64_t pot, take;
 
@@ -215,8 +222,8 @@ static void accrue_credit(struct foliage_engine *e, struct lruvec *lv, int64_t n
 }
 
 /* B.7 */
-static void main_refault(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv, folio_id id,
-			 uint64_t shadow)
+static void main_refault(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv,
+			 folio_id id, uint64_t shadow)
 {
 	struct folio *f = folio_at(e, id);
 	uint64_t flags = folio_flags(f), refs = shadow_time(shadow) & 3;
@@ -285,32 +292,39 @@ static const struct foliage_engine_policy main_ops = {
 static const char *const fault_add_names[] = {"mark", "active", "credit", NULL};
 
 static const struct foliage_knob main_knobs[] = {
-	{"fault_add", "pages added in a fault: mark once (6cbdd9726fb5), set active (revert), by credit (D.1, D.3)",
-	 FOLIAGE_KNOB_ENUM, offsetof(struct gen_knobs, fault_add), FAULT_ADD_MARK, 0, 2, fault_add_names},
-	{"lift", "accesses before the drain that lift a folio to the second oldest generation; 0: workingset only (B.3)",
+	{"fault_add",
+	 "pages added in a fault: mark once (6cbdd9726fb5), set active (revert), by credit (D.1, "
+	 "D.3)",
+	 FOLIAGE_KNOB_ENUM, offsetof(struct gen_knobs, fault_add), FAULT_ADD_MARK, 0, 2,
+	 fault_add_names},
+	{"lift",
+	 "accesses before the drain that lift a folio to the second oldest generation; 0: "
+	 "workingset only (B.3)",
 	 FOLIAGE_KNOB_UINT, offsetof(struct gen_knobs, lift), 1, 0, 4, NULL},
-	{"file_far", "active file folios without W enter one below the second youngest generation (quick fix, D.1)",
+	{"file_far",
+	 "active file folios without W enter one below the second youngest generation (quick fix, "
+	 "D.1)",
 	 FOLIAGE_KNOB_BOOL, offsetof(struct gen_knobs, file_far), 0, 0, 1, NULL},
-	{"rmap_refs", "the second look by rmap sets W only from two refs on (6cbdd9726fb5, B.2)", FOLIAGE_KNOB_BOOL,
-	 offsetof(struct gen_knobs, rmap_refs), 1, 0, 1, NULL},
-	{"restore_only", "only workingset refaults count as activated (6cbdd9726fb5, B.7)", FOLIAGE_KNOB_BOOL,
-	 offsetof(struct gen_knobs, restore_only), 1, 0, 1, NULL},
-	{"noio", "without __GFP_IO scan file only when the swap cache is below 1/64 of anon (D.2)", FOLIAGE_KNOB_BOOL,
-	 offsetof(struct gen_knobs, noio), 0, 0, 1, NULL},
-	{"noio_fold", "the reviewer's variant of noio: aging is restricted as well (D.2)", FOLIAGE_KNOB_BOOL,
-	 offsetof(struct gen_knobs, noio_fold), 0, 0, 1, NULL},
+	{"rmap_refs", "the second look by rmap sets W only from two refs on (6cbdd9726fb5, B.2)",
+	 FOLIAGE_KNOB_BOOL, offsetof(struct gen_knobs, rmap_refs), 1, 0, 1, NULL},
+	{"restore_only", "only workingset refaults count as activated (6cbdd9726fb5, B.7)",
+	 FOLIAGE_KNOB_BOOL, offsetof(struct gen_knobs, restore_only), 1, 0, 1, NULL},
+	{"noio", "without __GFP_IO scan file only when the swap cache is below 1/64 of anon (D.2)",
+	 FOLIAGE_KNOB_BOOL, offsetof(struct gen_knobs, noio), 0, 0, 1, NULL},
+	{"noio_fold", "the reviewer's variant of noio: aging is restricted as well (D.2)",
+	 FOLIAGE_KNOB_BOOL, offsetof(struct gen_knobs, noio_fold), 0, 0, 1, NULL},
 	{"credit_batch", "credits a cpu pulls at once (D.3)", FOLIAGE_KNOB_UINT,
 	 offsetof(struct gen_knobs, credit_batch), 64, 1, 4096, NULL},
-	{"credit_cap", "credits are capped at the file pages divided by this (FREE, D.3)", FOLIAGE_KNOB_UINT,
-	 offsetof(struct gen_knobs, credit_cap), 8, 1, 1024, NULL},
-	{"credit_decay", "halve the credits when the oldest file generation closes (FREE, D.3)", FOLIAGE_KNOB_BOOL,
-	 offsetof(struct gen_knobs, credit_decay), 1, 0, 1, NULL},
-	{"memcg_abort", "memcg-limit reclaim stops once its target is met (B.11)", FOLIAGE_KNOB_BOOL,
-	 offsetof(struct gen_knobs, memcg_abort), 1, 0, 1, NULL},
-	{"histgens", "generations with counters of their own: 1, or 4 as with CONFIG_LRU_GEN_STATS", FOLIAGE_KNOB_ENUM,
-	 offsetof(struct gen_knobs, histgens), 0, 0, 1, gen_histgens_names},
-	{"gain_base", "weight of tier 0 in the feedback (B.6)", FOLIAGE_KNOB_UINT, offsetof(struct gen_knobs, gain_base),
-	 2, 1, 100, NULL},
+	{"credit_cap", "credits are capped at the file pages divided by this (FREE, D.3)",
+	 FOLIAGE_KNOB_UINT, offsetof(struct gen_knobs, credit_cap), 8, 1, 1024, NULL},
+	{"credit_decay", "halve the credits when the oldest file generation closes (FREE, D.3)",
+	 FOLIAGE_KNOB_BOOL, offsetof(struct gen_knobs, credit_decay), 1, 0, 1, NULL},
+	{"memcg_abort", "memcg-limit reclaim stops once its target is met (B.11)",
+	 FOLIAGE_KNOB_BOOL, offsetof(struct gen_knobs, memcg_abort), 1, 0, 1, NULL},
+	{"histgens", "generations with counters of their own: 1, or 4 as with CONFIG_LRU_GEN_STATS",
+	 FOLIAGE_KNOB_ENUM, offsetof(struct gen_knobs, histgens), 0, 0, 1, gen_histgens_names},
+	{"gain_base", "weight of tier 0 in the feedback (B.6)", FOLIAGE_KNOB_UINT,
+	 offsetof(struct gen_knobs, gain_base), 2, 1, 100, NULL},
 	{"gain_tier", "weight of the judged tier in the feedback (B.6)", FOLIAGE_KNOB_UINT,
 	 offsetof(struct gen_knobs, gain_tier), 3, 1, 100, NULL},
 	{0},
@@ -338,7 +352,8 @@ const struct foliage_policy foliage_policy_mglru_revert = {
 const struct foliage_policy foliage_policy_mglru_quickfix = {
 	.abi = FOLIAGE_POLICY_ABI,
 	.name = "mglru-quickfix",
-	.summary = "the quick fix of October 16: faulted file pages enter below the second youngest (D.1)",
+	.summary = "the quick fix of October 16: faulted file pages enter below the second "
+		   "youngest (D.1)",
 	.knobs = main_knobs,
 	.knobs_size = sizeof(struct gen_knobs),
 	.preset = "fault_add=active,lift=0,file_far=1,rmap_refs=0,restore_only=0",

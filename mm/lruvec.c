@@ -52,7 +52,8 @@ void lruvec_init(struct foliage_engine *e, struct lruvec *lv, uint32_t index)
 void lruvec_add_unevictable(struct foliage_engine *e, struct lruvec *lv, folio_id id)
 {
 	struct folio *f = folio_at(e, id);
-	uint64_t old = folio_change(e, f, F_ACTIVE | F_ISOLATED | F_GEN_MASK, F_LRU | F_UNEVICTABLE);
+	uint64_t old =
+		folio_change(e, f, F_ACTIVE | F_ISOLATED | F_GEN_MASK, F_LRU | F_UNEVICTABLE);
 
 	f->list = LIST_UNEVICTABLE;
 	list_add(e, list_head(lv->index, LIST_UNEVICTABLE), id);
@@ -156,8 +157,8 @@ static void drain_activate(struct foliage_engine *e, struct foliage_cpu *cpu)
 		uint64_t flags = folio_flags(f);
 
 		/* It may have been evicted or isolated since it was queued. */
-		if ((flags & (F_PRESENT | F_LRU)) == (F_PRESENT | F_LRU) && flags_evictable(flags) &&
-		    !(flags & F_ACTIVE))
+		if ((flags & (F_PRESENT | F_LRU)) == (F_PRESENT | F_LRU) &&
+		    flags_evictable(flags) && !(flags & F_ACTIVE))
 			e->ops->activate(e, lv, cpu->activate[i]);
 		lruvec_unlock(e, lv, 1);
 	}
@@ -224,8 +225,9 @@ static unsigned int human_refs(const struct foliage_engine *e, uint64_t flags)
 	return e->ops->rules ? e->ops->rules->refs(flags) : !!(flags & F_REFERENCED);
 }
 
-void engine_tell(const struct foliage_engine *e, folio_id id, int what, int why, int64_t from, int64_t to,
-		 uint64_t flags_from, uint64_t flags_to)
+void engine_tell(const struct foliage_engine *e, folio_id id, int what, int why, int64_t from,
+		 int64_t to, uint64_t flags_from, uint64_t flags_to)
 {
-	e->event(e->event_ctx, id, what, why, from, to, human_refs(e, flags_from), human_refs(e, flags_to));
+	e->event(e->event_ctx, id, what, why, from, to, human_refs(e, flags_from),
+		 human_refs(e, flags_to));
 }

@@ -24,12 +24,14 @@ static inline uint64_t counter_size(const counter_t *c)
 static inline void counter_add(const struct foliage_engine *e, counter_t *c, int64_t n)
 {
 	if (e->exclusive)
-		atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n, memory_order_relaxed);
+		atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n,
+				      memory_order_relaxed);
 	else
 		atomic_fetch_add_explicit(c, n, memory_order_relaxed);
 }
 
-static inline void stat_add(const struct foliage_engine *e, struct lruvec *lv, enum stat_item item, int64_t n)
+static inline void stat_add(const struct foliage_engine *e, struct lruvec *lv, enum stat_item item,
+			    int64_t n)
 {
 	counter_add(e, &lv->stat[item], n);
 }
@@ -40,7 +42,8 @@ static inline enum stat_item stat_of(enum stat_item anon, unsigned int type)
 	return (enum stat_item)((unsigned int)anon + type);
 }
 
-static inline struct lruvec *lruvec_of(const struct foliage_engine *e, uint32_t memcg, uint32_t node)
+static inline struct lruvec *lruvec_of(const struct foliage_engine *e, uint32_t memcg,
+				       uint32_t node)
 {
 	return &e->lruvecs[memcg * e->nr_nodes + node];
 }
@@ -85,12 +88,12 @@ void engine_drain_all(struct foliage_engine *e);
 void cpu_lock(struct foliage_engine *e, struct foliage_cpu *cpu);
 void cpu_unlock(struct foliage_engine *e, struct foliage_cpu *cpu);
 
-void engine_tell(const struct foliage_engine *e, folio_id id, int what, int why, int64_t from, int64_t to,
-		 uint64_t flags_from, uint64_t flags_to);
+void engine_tell(const struct foliage_engine *e, folio_id id, int what, int why, int64_t from,
+		 int64_t to, uint64_t flags_from, uint64_t flags_to);
 
 /* Tell the observer why; one predictable branch when nobody listens. */
-static inline void folio_event(const struct foliage_engine *e, folio_id id, int what, int why, int64_t from,
-			       int64_t to, uint64_t refs_from, uint64_t refs_to)
+static inline void folio_event(const struct foliage_engine *e, folio_id id, int what, int why,
+			       int64_t from, int64_t to, uint64_t refs_from, uint64_t refs_to)
 {
 	if (__builtin_expect(e->event != NULL, 0))
 		engine_tell(e, id, what, why, from, to, refs_from, refs_to);

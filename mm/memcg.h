@@ -32,8 +32,8 @@ bool memcg_has_ancestor(const struct foliage_engine *e, uint32_t memcg, uint32_t
 bool memcg_below_min(const struct foliage_engine *e, uint32_t target, uint32_t memcg);
 bool memcg_below_low(const struct foliage_engine *e, uint32_t target, uint32_t memcg);
 /* Scale a scan budget by the protection (A.8). */
-uint64_t memcg_protect_scan(const struct foliage_engine *e, const struct scan_control *sc, uint32_t memcg,
-			    uint64_t nr);
+uint64_t memcg_protect_scan(const struct foliage_engine *e, const struct scan_control *sc,
+			    uint32_t memcg, uint64_t nr);
 
 /* A statistic of the memcg's subtree, all nodes. */
 int64_t memcg_stat(const struct foliage_engine *e, uint32_t memcg, enum stat_item item);

@@ -14,9 +14,9 @@ extern const struct foliage_policy *const foliage_policies[];
 /* A policy with its knobs set. */
 struct policy_choice {
 	const struct foliage_policy *policy;
-	void *knobs;	 /* policy->knobs_size bytes, or NULL */
+	void *knobs;     /* policy->knobs_size bytes, or NULL */
 	char label[160]; /* as the user wrote it: "fg:tail_mode=min" */
-	void *library;	 /* dlopen handle of a loaded policy */
+	void *library;   /* dlopen handle of a loaded policy */
 };
 
 const struct foliage_policy *policy_find(const char *name);
@@ -27,12 +27,14 @@ int policy_parse(const char *text, struct policy_choice *choice, struct err *err
 
 /* Parse "a,b:k=1,k2=2,c" or "all": a comma starts a new policy unless what follows is `knob=`. The array is
  * malloc'ed and belongs to the caller. "all" is every built-in policy. */
-int policy_parse_list(const char *text, struct policy_choice **choices, size_t *nr, struct err *err);
+int policy_parse_list(const char *text, struct policy_choice **choices, size_t *nr,
+		      struct err *err);
 void policy_choice_free(struct policy_choice *choice);
 
 /* Set every knob of `policy` to its default and then its preset. */
 void policy_knobs_default(const struct foliage_policy *policy, void *knobs);
 /* Apply "a=1,b=2" over what is there. */
-int policy_knobs_parse(const struct foliage_policy *policy, void *knobs, const char *text, struct err *err);
+int policy_knobs_parse(const struct foliage_policy *policy, void *knobs, const char *text,
+		       struct err *err);
 
 #endif

@@ -32,13 +32,15 @@ bool can_reclaim_anon(const struct foliage_engine *e, uint32_t memcg, const stru
 	return sc->may_swap && e->backend.swap_free && e->backend.swap_free(e->ctx, memcg) > 0;
 }
 
-int get_swappiness(const struct foliage_engine *e, const struct lruvec *lv, const struct scan_control *sc)
+int get_swappiness(const struct foliage_engine *e, const struct lruvec *lv,
+		   const struct scan_control *sc)
 {
 	int swappiness = sc->swappiness >= 0 ? sc->swappiness : e->memcgs[lv->memcg].swappiness;
 
 	if (swappiness == SWAPPINESS_ANON_ONLY)
 		return swappiness;
-	if (!sc->may_swap || !e->backend.swap_free || e->backend.swap_free(e->ctx, lv->memcg) < MIN_LRU_BATCH)
+	if (!sc->may_swap || !e->backend.swap_free ||
+	    e->backend.swap_free(e->ctx, lv->memcg) < MIN_LRU_BATCH)
 		return 0;
 	return swappiness;
 }
@@ -91,11 +93,14 @@ static void shrink_tree(struct foliage_engine *e, struct scan_control *sc)
 /* Everything isolated was dirty and nobody writes it: somebody must. */
 static void note_congestion(struct foliage_engine *e, struct scan_control *sc)
 {
-	if (sc->seen.unqueued_dirty && sc->seen.unqueued_dirty == sc->seen.taken && e->backend.wake_flusher)
+	if (sc->seen.unqueued_dirty && sc->seen.unqueued_dirty == sc->seen.taken &&
+	    e->backend.wake_flusher)
 		e->backend.wake_flusher(e->ctx);
-	if (sc->seen.taken && (sc->seen.immediate || sc->seen.writeback == sc->seen.taken) && e->backend.throttle)
+	if (sc->seen.taken && (sc->seen.immediate || sc->seen.writeback == sc->seen.taken) &&
+	    e->backend.throttle)
 		e->backend.throttle(e->ctx);
-	sc->seen.dirty = sc->seen.unqueued_dirty = sc->seen.writeback = sc->seen.immediate = sc->seen.taken = 0;
+	sc->seen.dirty = sc->seen.unqueued_dirty = sc->seen.writeback = sc->seen.immediate =
+		sc->seen.taken = 0;
 }
 
 static void priority_loop(struct foliage_engine *e, struct scan_control *sc)
@@ -178,7 +183,8 @@ void scan_control_init(struct foliage_engine *e, struct scan_control *sc, struct
 		.cpu = cpu,
 		.target = r->memcg,
 		.node = r->node,
-		.nr_to_reclaim = r->nr ? (int64_t)MIN(r->nr, (uint64_t)INT64_MAX) : SWAP_CLUSTER_MAX,
+		.nr_to_reclaim =
+			r->nr ? (int64_t)MIN(r->nr, (uint64_t)INT64_MAX) : SWAP_CLUSTER_MAX,
 		.swappiness = r->swappiness,
 		.reclaim_idx = e->nr_zones - 1,
 		.batch = batch,
@@ -197,8 +203,8 @@ static int64_t reclaim_in_session(struct foliage_engine *e, struct foliage_cpu *
 {
 	struct scan_control sc;
 
-	if (r->memcg >= e->nr_memcgs || !e->memcgs[r->memcg].used || r->node >= e->nr_nodes || r->swappiness > 201 ||
-	    r->swappiness < -1)
+	if (r->memcg >= e->nr_memcgs || !e->memcgs[r->memcg].used || r->node >= e->nr_nodes ||
+	    r->swappiness > 201 || r->swappiness < -1)
 		return -EINVAL;
 	scan_control_init(e, &sc, cpu, r);
 	if (r->kswapd && e->min_ttl_ms && !lru_gen_min_ttl_ok(e, &sc)) {
@@ -209,7 +215,8 @@ static int64_t reclaim_in_session(struct foliage_engine *e, struct foliage_cpu *
 	return reclaim_session(e, &sc);
 }
 
-int64_t foliage_reclaim(struct foliage_engine *e, struct foliage_cpu *cpu, const struct foliage_reclaim_request *r)
+int64_t foliage_reclaim(struct foliage_engine *e, struct foliage_cpu *cpu,
+			const struct foliage_reclaim_request *r)
 {
 	unsigned int session = memcg_enter(e);
 	int64_t freed = reclaim_in_session(e, cpu, r);

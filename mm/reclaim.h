@@ -23,9 +23,11 @@ int64_t shrink_folio_list(struct foliage_engine *e, struct scan_control *sc, str
 void putback_folios(struct foliage_engine *e, const struct folio_set *set);
 
 /* Swappiness in force for an lruvec and request (B.11 get_swappiness; 201 kept, 0: anon not reclaimable). */
-int get_swappiness(const struct foliage_engine *e, const struct lruvec *lv, const struct scan_control *sc);
+int get_swappiness(const struct foliage_engine *e, const struct lruvec *lv,
+		   const struct scan_control *sc);
 /* Could anon of this memcg be reclaimed: swap space left? (A.5.2) */
-bool can_reclaim_anon(const struct foliage_engine *e, uint32_t memcg, const struct scan_control *sc);
+bool can_reclaim_anon(const struct foliage_engine *e, uint32_t memcg,
+		      const struct scan_control *sc);
 
 /* Fill a scan control from a public request. */
 void scan_control_init(struct foliage_engine *e, struct scan_control *sc, struct foliage_cpu *cpu,

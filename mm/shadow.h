@@ -14,11 +14,12 @@
 
 enum { SHADOW_TIME_BITS = 36, SHADOW_REFS_BITS = 2, SHADOW_NODE_BITS = 10 };
 #define SHADOW_TIME_MASK ((UINT64_C(1) << SHADOW_TIME_BITS) - 1)
-#define SHADOW_SEQ_MASK	 ((UINT64_C(1) << (SHADOW_TIME_BITS - SHADOW_REFS_BITS)) - 1)
+#define SHADOW_SEQ_MASK  ((UINT64_C(1) << (SHADOW_TIME_BITS - SHADOW_REFS_BITS)) - 1)
 
 static inline uint64_t shadow_pack(uint16_t memcg_id, uint32_t node, uint64_t time, bool workingset)
 {
-	return time << 28 | (uint64_t)memcg_id << 12 | (uint64_t)(node & 1023) << 2 | (uint64_t)workingset << 1 | 1;
+	return time << 28 | (uint64_t)memcg_id << 12 | (uint64_t)(node & 1023) << 2 |
+	       (uint64_t)workingset << 1 | 1;
 }
 
 static inline uint64_t shadow_time(uint64_t shadow)

@@ -11,7 +11,8 @@
 
 enum outcome { OUT_FREED, OUT_KEEP, OUT_ACTIVATE, OUT_GO_ON };
 
-static enum outcome check_writeback(struct foliage_engine *e, struct scan_control *sc, struct folio *f, uint64_t flags)
+static enum outcome check_writeback(struct foliage_engine *e, struct scan_control *sc,
+				    struct folio *f, uint64_t flags)
 {
 	sc->seen.writeback++;
 	if (sc->kswapd && flags & F_RECLAIM)
@@ -22,13 +23,14 @@ static enum outcome check_writeback(struct foliage_engine *e, struct scan_contro
 }
 
 /* A.3, B.2, C.4: what the page tables and the flags say. */
-static enum outcome check_references(struct foliage_engine *e, struct scan_control *sc, folio_id id, uint64_t flags,
-				     bool *clean_only)
+static enum outcome check_references(struct foliage_engine *e, struct scan_control *sc, folio_id id,
+				     uint64_t flags, bool *clean_only)
 {
 	struct referenced ref = {0};
 
 	/* 6.12: look-around touched it after it was isolated. */
-	if (e->ops->rules && e->ops->rules->v612 && (flags & (F_MAPPED | F_REFERENCED)) == (F_MAPPED | F_REFERENCED))
+	if (e->ops->rules && e->ops->rules->v612 &&
+	    (flags & (F_MAPPED | F_REFERENCED)) == (F_MAPPED | F_REFERENCED))
 		return OUT_KEEP;
 	if (flags & F_MAPPED)
 		folio_referenced(e, sc, id, e->ops->neighbour_young != NULL, &ref);
@@ -50,7 +52,8 @@ static enum outcome check_references(struct foliage_engine *e, struct scan_contr
 	return OUT_GO_ON;
 }
 
-static enum outcome prepare_swap(struct foliage_engine *e, struct scan_control *sc, folio_id id, uint64_t flags)
+static enum outcome prepare_swap(struct foliage_engine *e, struct scan_control *sc, folio_id id,
+				 uint64_t flags)
 {
 	if (!(flags & F_ANON) || !(flags & F_SWAPBACKED) || flags & F_SWAPCACHE)
 		return OUT_GO_ON;
@@ -62,7 +65,8 @@ static enum outcome prepare_swap(struct foliage_engine *e, struct scan_control *
 	return OUT_GO_ON;
 }
 
-static enum outcome write_out(struct foliage_engine *e, struct scan_control *sc, folio_id id, bool clean_only)
+static enum outcome write_out(struct foliage_engine *e, struct scan_control *sc, folio_id id,
+			      bool clean_only)
 {
 	struct folio *f = folio_at(e, id);
 	uint64_t flags = folio_flags(f);
@@ -124,8 +128,8 @@ static enum outcome shrink_folio(struct foliage_engine *e, struct scan_control *
 	bool clean_only = false;
 
 	/* Most folios are clean, unmapped and unpinned file folios: nothing below can hold them but references. */
-	if (__builtin_expect((flags & (F_LOCKED | F_UNEVICTABLE | F_MLOCKED | F_MAPPED | F_WRITEBACK | F_DIRTY |
-				       F_SWAPBACKED | F_PINS_MASK)) == 0,
+	if (__builtin_expect((flags & (F_LOCKED | F_UNEVICTABLE | F_MLOCKED | F_MAPPED |
+				       F_WRITEBACK | F_DIRTY | F_SWAPBACKED | F_PINS_MASK)) == 0,
 			     1)) {
 		if (!sc->ignore_references && !e->ops->references_by_ptes)
 			out = check_references(e, sc, id, flags, &clean_only);
@@ -177,14 +181,16 @@ int64_t shrink_folio_list(struct foliage_engine *e, struct scan_control *sc, str
 			sc->seen.activate++;
 			if (flags_evictable(folio_flags(folio_at(e, id)))) {
 				folio_change(e, folio_at(e, id), 0, F_ACTIVE);
-				stat_add(e, folio_lruvec(e, folio_at(e, id)), STAT_PGACTIVATE, flags_nr(flags));
+				stat_add(e, folio_lruvec(e, folio_at(e, id)), STAT_PGACTIVATE,
+					 flags_nr(flags));
 			}
 			break;
 		case OUT_KEEP:
 		case OUT_GO_ON:
 			break;
 		}
-		folio_event(e, id, FOLIAGE_EV_KEEP, FOLIAGE_WHY_REFERENCED, -1, -1, flags, folio_flags(folio_at(e, id)));
+		folio_event(e, id, FOLIAGE_EV_KEEP, FOLIAGE_WHY_REFERENCED, -1, -1, flags,
+			    folio_flags(folio_at(e, id)));
 		set->ids[kept++] = id;
 	}
 	set->nr = kept;

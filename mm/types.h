@@ -65,15 +65,16 @@ enum {
 	LIST_ACTIVE_FILE,
 	LIST_UNEVICTABLE,
 	LIST_GEN, /* MAX_NR_GENS x NR_TYPES x MAX_NR_ZONES */
-	LIST_FGW = LIST_GEN + MAX_NR_GENS * NR_TYPES * MAX_NR_ZONES, /* per type: P, then 32 generations */
+	LIST_FGW = LIST_GEN +
+		   MAX_NR_GENS * NR_TYPES * MAX_NR_ZONES, /* per type: P, then 32 generations */
 	NR_LISTS = LIST_FGW + NR_TYPES * 33,
 };
 
 struct folio {
 	_Atomic uint64_t flags; /* mm/folio.h */
-	folio_id prev, next;	/* under the lruvec's lock */
-	uint32_t owner;		/* lruvec index; a dying lruvec redirects to its parent */
-	uint16_t list;		/* LIST_*: where it physically is; written under the lruvec's lock */
+	folio_id prev, next;    /* under the lruvec's lock */
+	uint32_t owner;         /* lruvec index; a dying lruvec redirects to its parent */
+	uint16_t list; /* LIST_*: where it physically is; written under the lruvec's lock */
 	uint16_t spare;
 	uint64_t handle; /* the backend's own */
 };
@@ -100,7 +101,7 @@ enum stat_item {
 	STAT_PGROTATE_ANON,
 	STAT_PGROTATE_FILE,
 	STAT_PGLAZYFREED,
-	STAT_PROMOTED,	/* gen moves by access */
+	STAT_PROMOTED,  /* gen moves by access */
 	STAT_PROTECTED, /* gen moves by tier feedback */
 	STAT_AGINGS,
 	STAT_PSWPOUT,
@@ -117,7 +118,7 @@ struct lru_gen {
 	uint64_t timestamps[MAX_NR_GENS]; /* birth, ms */
 	counter_t nr_pages[MAX_NR_GENS][NR_TYPES][MAX_NR_ZONES];
 	counter_t nr_active[NR_TYPES]; /* FG: pages with refs >= activated (C.10) */
-	counter_t ra_credits;	       /* readahead credits (D.3) */
+	counter_t ra_credits;          /* readahead credits (D.3) */
 	/* Tier feedback (B.6), under the lock but for refaulted and evicted, which are only statistics. */
 	uint64_t avg_refaulted[NR_TYPES][MAX_NR_TIERS];
 	uint64_t avg_total[NR_TYPES][MAX_NR_TIERS];
@@ -139,7 +140,7 @@ struct clru {
 	counter_t frozen_size[4], frozen_activate[NR_TYPES];
 	counter_t refaults[NR_TYPES]; /* ACTIVATE at the end of the last session */
 	counter_t isolated[NR_TYPES]; /* pages in the hands of reclaimers */
-	uint64_t cost[NR_TYPES];    /* older model: lru_note_cost; newest: count */
+	uint64_t cost[NR_TYPES];      /* older model: lru_note_cost; newest: count */
 	int64_t last_rotated[NR_TYPES], last_io[NR_TYPES];
 };
 
@@ -148,8 +149,8 @@ struct fgw_state;     /* mm/fgw.c */
 
 struct lruvec {
 	pthread_mutex_t lock;
-	uint32_t index, memcg, node; /* index = memcg * nr_nodes + node */
-	atomic_bool dying;	     /* redirects to the parent memcg's lruvec of the node */
+	uint32_t index, memcg, node;      /* index = memcg * nr_nodes + node */
+	atomic_bool dying;                /* redirects to the parent memcg's lruvec of the node */
 	_Atomic uint64_t clock[NR_TYPES]; /* FG-W: the newest generation, read by every hit */
 	struct lru_gen gen;
 	struct clru clru;
@@ -160,18 +161,19 @@ struct lruvec {
 
 struct memcg { /* the tree is read without a lock, written under the tree lock */
 	atomic_bool used, online;
-	_Atomic uint16_t id;	 /* in shadows; not reused while the slot lives */
-	_Atomic uint32_t parent; /* slot; the root is its own parent */
+	_Atomic uint16_t id;                     /* in shadows; not reused while the slot lives */
+	_Atomic uint32_t parent;                 /* slot; the root is its own parent */
 	_Atomic uint32_t children, next_sibling; /* slots, UINT32_MAX ends */
 	char name[64];
 	_Atomic uint64_t min, low, high, max; /* pages; UINT64_MAX: none */
-	atomic_int swappiness;		      /* 0..200 */
-	counter_t usage;	      /* pages of this memcg and its subtree */
-	counter_t nr_owned;	      /* folios that name this slot as owner */
+	atomic_int swappiness;                /* 0..200 */
+	counter_t usage;                      /* pages of this memcg and its subtree */
+	counter_t nr_owned;                   /* folios that name this slot as owner */
 	atomic_int nr_mms;
 	uint32_t unlinked; /* of a free slot: e->grace when it left the tree */
-	bool retired;	   /* of a free slot: nobody is in its lruvecs, the policy's state is gone */
-	_Atomic uint32_t reclaim_iter; /* where the next partial walk of the subtree goes on; UINT32_MAX: start */
+	bool retired; /* of a free slot: nobody is in its lruvecs, the policy's state is gone */
+	_Atomic uint32_t
+		reclaim_iter; /* where the next partial walk of the subtree goes on; UINT32_MAX: start */
 };
 
 /* Refs carried by a shadow, one packing for every policy (A.7): see mm/shadow.h. */
@@ -196,7 +198,7 @@ struct foliage_engine {
 	void *ctx;
 
 	uint32_t nr_folios, nr_memcgs, nr_nodes, nr_zones;
-	struct memcg *memcgs;	/* [nr_memcgs] */
+	struct memcg *memcgs;   /* [nr_memcgs] */
 	struct lruvec *lruvecs; /* [nr_memcgs * nr_nodes] */
 	struct node *nodes;
 	_Atomic uint16_t *memcg_of_id; /* [65536] slot + 1, 0: vanished */
@@ -210,13 +212,13 @@ struct foliage_engine {
 
 	double scale; /* modelled size / simulated size */
 	uint64_t totalram_pages;
-	uint32_t caps;	     /* FOLIAGE_LRU_GEN_* (B.13) */
+	uint32_t caps;       /* FOLIAGE_LRU_GEN_* (B.13) */
 	uint64_t min_ttl_ms; /* B.12 */
 	uint64_t seed;
 
 	/* Who asks "why": called for every decision while set (FOLIAGE_EV_*). */
-	void (*event)(void *ctx, folio_id folio, int what, int why, int64_t from, int64_t to, unsigned int refs_from,
-		      unsigned int refs_to);
+	void (*event)(void *ctx, folio_id folio, int what, int why, int64_t from, int64_t to,
+		      unsigned int refs_from, unsigned int refs_to);
 	void *event_ctx;
 
 	void *table; /* the mapping that holds heads and folios */
@@ -232,8 +234,8 @@ struct scan_control {
 	int priority;
 	int swappiness; /* -1: each memcg's own */
 	unsigned int reclaim_idx;
-	uint32_t batch;	  /* MGLRU eviction batch; 64, less in tiny rooms */
-	uint32_t cluster; /* classic batch; 32, less in tiny rooms */
+	uint32_t batch;                       /* MGLRU eviction batch; 64, less in tiny rooms */
+	uint32_t cluster;                     /* classic batch; 32, less in tiny rooms */
 	bool kswapd, proactive, root_reclaim; /* root_reclaim: not because of a memcg limit */
 	bool may_unmap, may_swap, gfp_io, ignore_references;
 	bool low_reclaim, low_skipped, full_walk;

@@ -34,15 +34,15 @@
 extern "C" {
 #endif
 
-#define FOLIAGE_POLICY_ABI  1
-#define FOLIAGE_ROOM_MIN    8	       /* the smallest room, in pages */
-#define FOLIAGE_NEVER	    UINT64_MAX /* `next` of an access that is the last one of its id */
+#define FOLIAGE_POLICY_ABI 1
+#define FOLIAGE_ROOM_MIN   8          /* the smallest room, in pages */
+#define FOLIAGE_NEVER      UINT64_MAX /* `next` of an access that is the last one of its id */
 
 /* What kind of access (bits; 0 is a plain read). Reference policies may ignore them. */
 enum {
 	FOLIAGE_ACCESS_WRITE = 1 << 0,
 	FOLIAGE_ACCESS_MAPPED = 1 << 1, /* through a page table: sets a young bit, marks nothing */
-	FOLIAGE_ACCESS_EXEC = 1 << 2,	/* through an executable mapping */
+	FOLIAGE_ACCESS_EXEC = 1 << 2,   /* through an executable mapping */
 };
 
 enum foliage_knob_kind {
@@ -62,19 +62,19 @@ struct foliage_knob {
 
 struct foliage_stats {
 	uint64_t accesses, hits, misses;
-	uint64_t refaults;	 /* misses of pages that were here before */
+	uint64_t refaults;        /* misses of pages that were here before */
 	uint64_t scanned, stolen; /* by reclaim, in pages */
-	uint64_t promoted;	 /* moved to a younger generation or an active list */
-	uint64_t protected_;	 /* kept by tier feedback or a second chance */
-	uint64_t agings;	 /* generations opened */
+	uint64_t promoted;        /* moved to a younger generation or an active list */
+	uint64_t protected_;      /* kept by tier feedback or a second chance */
+	uint64_t agings;          /* generations opened */
 };
 
 /* One thing that happened to one folio, for `--events` and `foliage explain`. */
 struct foliage_event {
 	uint64_t access; /* index of the access during which it happened */
 	uint32_t id;
-	uint16_t what; /* enum foliage_event_what */
-	uint16_t why;  /* enum foliage_event_why: the rule that decided */
+	uint16_t what;    /* enum foliage_event_what */
+	uint16_t why;     /* enum foliage_event_why: the rule that decided */
 	int32_t from, to; /* generation (seq) or list before and after; -1: none */
 	uint8_t refs_from, refs_to;
 };
@@ -83,49 +83,50 @@ enum foliage_event_what {
 	FOLIAGE_EV_ACCESS,  /* a hit was counted */
 	FOLIAGE_EV_INSERT,  /* came into the room */
 	FOLIAGE_EV_REFAULT, /* came back; what its shadow said is in refs_to */
-	FOLIAGE_EV_ADD,	    /* placed on a list */
+	FOLIAGE_EV_ADD,     /* placed on a list */
 	FOLIAGE_EV_MOVE,    /* changed generation */
 	FOLIAGE_EV_SORT,    /* moved to the list of its generation by eviction */
 	FOLIAGE_EV_KEEP,    /* looked at by reclaim and kept */
 	FOLIAGE_EV_EVICT,   /* left the room */
-	FOLIAGE_EV_AGE,	    /* a generation was opened (id is not a page) */
+	FOLIAGE_EV_AGE,     /* a generation was opened (id is not a page) */
 	FOLIAGE_EV_NR,
 };
 
 enum foliage_event_why {
 	FOLIAGE_WHY_NONE,
-	FOLIAGE_WHY_FIRST,	 /* first insertion */
-	FOLIAGE_WHY_RECENT,	 /* the shadow was recent */
-	FOLIAGE_WHY_STALE,	 /* the shadow was too old to count */
-	FOLIAGE_WHY_COUNT,	 /* only the counter moved */
-	FOLIAGE_WHY_SATURATED,	 /* the counter is full */
-	FOLIAGE_WHY_OVERFLOW,	 /* FG: counter overflow promotes (C.2 rule 4) */
-	FOLIAGE_WHY_DEFER,	 /* FG: touched at the tail (C.2 rule 5) */
-	FOLIAGE_WHY_YOUNG,	 /* page-table evidence (C.2 rule 3, B.2) */
-	FOLIAGE_WHY_PROTECT,	 /* tier above the protected one (B.4, C.5) */
-	FOLIAGE_WHY_ZONE,	 /* zone too high for this request */
-	FOLIAGE_WHY_LAZY,	 /* promoted earlier, list caught up now */
-	FOLIAGE_WHY_FORCED_AGE,	 /* oldest generation moved up by aging (B.8) */
-	FOLIAGE_WHY_PLACE,	 /* placement table (B.3, C.7) */
-	FOLIAGE_WHY_ACTIVATE,	 /* second access, or referenced at the tail (A.2, A.3) */
-	FOLIAGE_WHY_DEACTIVATE,	 /* active list shrunk (A.4) */
-	FOLIAGE_WHY_REFERENCED,	 /* one more trip round the inactive list */
+	FOLIAGE_WHY_FIRST,         /* first insertion */
+	FOLIAGE_WHY_RECENT,        /* the shadow was recent */
+	FOLIAGE_WHY_STALE,         /* the shadow was too old to count */
+	FOLIAGE_WHY_COUNT,         /* only the counter moved */
+	FOLIAGE_WHY_SATURATED,     /* the counter is full */
+	FOLIAGE_WHY_OVERFLOW,      /* FG: counter overflow promotes (C.2 rule 4) */
+	FOLIAGE_WHY_DEFER,         /* FG: touched at the tail (C.2 rule 5) */
+	FOLIAGE_WHY_YOUNG,         /* page-table evidence (C.2 rule 3, B.2) */
+	FOLIAGE_WHY_PROTECT,       /* tier above the protected one (B.4, C.5) */
+	FOLIAGE_WHY_ZONE,          /* zone too high for this request */
+	FOLIAGE_WHY_LAZY,          /* promoted earlier, list caught up now */
+	FOLIAGE_WHY_FORCED_AGE,    /* oldest generation moved up by aging (B.8) */
+	FOLIAGE_WHY_PLACE,         /* placement table (B.3, C.7) */
+	FOLIAGE_WHY_ACTIVATE,      /* second access, or referenced at the tail (A.2, A.3) */
+	FOLIAGE_WHY_DEACTIVATE,    /* active list shrunk (A.4) */
+	FOLIAGE_WHY_REFERENCED,    /* one more trip round the inactive list */
 	FOLIAGE_WHY_SECOND_CHANCE, /* refs left at the tail (FG-W, CLOCK and kin) */
-	FOLIAGE_WHY_PROBATION,	 /* FG-W: enters or leaves probation */
-	FOLIAGE_WHY_DIRTY,	 /* dirty or under write-back */
+	FOLIAGE_WHY_PROBATION,     /* FG-W: enters or leaves probation */
+	FOLIAGE_WHY_DIRTY,         /* dirty or under write-back */
 	FOLIAGE_WHY_PINNED,
-	FOLIAGE_WHY_COLD,	 /* the victim */
+	FOLIAGE_WHY_COLD, /* the victim */
 	FOLIAGE_WHY_NR,
 };
 
 /* The world of one policy object. Pointers stay valid until destroy. */
 struct foliage_policy_env {
-	uint32_t room;	 /* pages; at least FOLIAGE_ROOM_MIN */
-	uint32_t nr_ids; /* ids are 0..nr_ids-1 */
+	uint32_t room;        /* pages; at least FOLIAGE_ROOM_MIN */
+	uint32_t nr_ids;      /* ids are 0..nr_ids-1 */
 	uint64_t nr_accesses; /* how many will come, 0 if unknown */
 	uint64_t seed;
 	/* Only for FOLIAGE_POLICY_OFFLINE: */
-	const uint64_t *next;  /* next[i]: index of the next access to the id of access i, or FOLIAGE_NEVER */
+	const uint64_t *
+		next; /* next[i]: index of the next access to the id of access i, or FOLIAGE_NEVER */
 	const uint32_t *counts; /* counts[id]: accesses in the whole trace */
 	/* Optional, and only called while set: */
 	void (*event)(void *ctx, const struct foliage_event *event);

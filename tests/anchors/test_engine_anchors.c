@@ -20,10 +20,8 @@ static const struct {
 	uint32_t pages;
 	uint64_t misses;
 } prototype[] = {
-	{"w106.u32.zst", 27517, 423020},
-	{"w106.u32.zst", 110068, 296377},
-	{"arc-P3.u32.zst", 76254, 2574728},
-	{"scarab-recs.u64.zst", 25836, 466598},
+	{"w106.u32.zst", 27517, 423020},    {"w106.u32.zst", 110068, 296377},
+	{"arc-P3.u32.zst", 76254, 2574728}, {"scarab-recs.u64.zst", 25836, 466598},
 	{"oltp.u32.zst", 18688, 293838},
 };
 
@@ -40,8 +38,8 @@ static void test_prototype(void **unused)
 		fg = misses_of("fg", &trace, prototype[i].pages);
 		mglru = misses_of("mglru", &trace, prototype[i].pages);
 		resolved_free(&trace);
-		printf("%s %u: fg %lu misses, prototype %lu, %+.2f %%; mglru %lu\n", prototype[i].trace,
-		       prototype[i].pages, fg, prototype[i].misses,
+		printf("%s %u: fg %lu misses, prototype %lu, %+.2f %%; mglru %lu\n",
+		       prototype[i].trace, prototype[i].pages, fg, prototype[i].misses,
 		       ((double)fg / (double)prototype[i].misses - 1) * 100, mglru);
 		assert_true((double)fg <= 1.01 * (double)prototype[i].misses);
 		assert_true(mglru > fg);
@@ -54,7 +52,8 @@ static uint64_t best_anchor(const char *trace, uint32_t pages)
 	uint64_t best = UINT64_MAX;
 
 	for (size_t i = 0; i < nr_anchors; i++)
-		if (!strcmp(anchors[i].trace, trace) && anchors[i].pages == pages && strcmp(anchors[i].policy, "belady"))
+		if (!strcmp(anchors[i].trace, trace) && anchors[i].pages == pages &&
+		    strcmp(anchors[i].policy, "belady"))
 			best = MIN(best, anchors[i].misses);
 	return best;
 }
@@ -81,7 +80,8 @@ static void test_geometric_mean(void **unused)
 			resolve(shared, a->trace, &trace);
 			last = a->trace;
 		}
-		ratio = (double)misses_of("fg", &trace, a->pages) / (double)best_anchor(a->trace, a->pages);
+		ratio = (double)misses_of("fg", &trace, a->pages) /
+			(double)best_anchor(a->trace, a->pages);
 		printf("%s %u: fg / best %.4f\n", a->trace, a->pages, ratio);
 		logs += log(ratio);
 		cells++;

@@ -442,9 +442,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hits_take_no_lock), cmocka_unit_test(test_mayhem_fg),
-		cmocka_unit_test(test_mayhem_fgw),
-		cmocka_unit_test(test_mayhem_mglru),      cmocka_unit_test(test_mayhem_mglru_612),
-		cmocka_unit_test(test_mayhem_clru),       cmocka_unit_test(test_mayhem_clru_612),
+		cmocka_unit_test(test_mayhem_fgw),        cmocka_unit_test(test_mayhem_mglru),
+		cmocka_unit_test(test_mayhem_mglru_612),  cmocka_unit_test(test_mayhem_clru),
+		cmocka_unit_test(test_mayhem_clru_612),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

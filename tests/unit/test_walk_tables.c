@@ -179,10 +179,10 @@ static void test_density(void **unused)
 		uint32_t range, mapped, young;
 		bool dense;
 	} cases[] = {
-		{1, 1, 0, false},	 {1, 1, 1, true},	{8, 8, 1, true},
-		{9, 9, 1, false},	 {16, 16, 2, true},	{17, 17, 2, false},
-		{512, 512, 63, false},	 {512, 512, 64, true},	{512, 512, 512, true},
-		{512, 63, 63, false},	 {512, 64, 64, true},	{9, 1, 1, false},
+		{1, 1, 0, false},      {1, 1, 1, true},      {8, 8, 1, true},
+		{9, 9, 1, false},      {16, 16, 2, true},    {17, 17, 2, false},
+		{512, 512, 63, false}, {512, 512, 64, true}, {512, 512, 512, true},
+		{512, 63, 63, false},  {512, 64, 64, true},  {9, 1, 1, false},
 	};
 
 	(void)unused;
