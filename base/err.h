@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Errors: every function that can fail returns 0 or a negative errno; where a person must learn why, it also
- * fills a struct err with one line that names the file or argument, the place and the reason.
+ * Errors: every function that can fail returns 0 or a negative errno; where a person must learn
+ * why, it also fills a struct err with one line that names the file or argument, the place and the
+ * reason.
  */
 #ifndef FOLIAGE_BASE_ERR_H
 #define FOLIAGE_BASE_ERR_H

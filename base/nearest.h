@@ -2,9 +2,9 @@
  *
  * The nearest known word to a misspelt one, for messages that end in "did you mean ...?".
  *
- * Edit distance (insertions, deletions, replacements and swaps of neighbours, each costing one), with case
- * ignored. A candidate is worth suggesting when at most a third of the longer word differs, or when the
- * user wrote the beginning of it.
+ * Edit distance (insertions, deletions, replacements and swaps of neighbours, each costing one),
+ * with case ignored. A candidate is worth suggesting when at most a third of the longer word
+ * differs, or when the user wrote the beginning of it.
  */
 #ifndef FOLIAGE_BASE_NEAREST_H
 #define FOLIAGE_BASE_NEAREST_H

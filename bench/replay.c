@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Speed of the replay loop, as CPU time, best of five, each beside what it is compared with in the same run:
+ * Speed of the replay loop, as CPU time, best of five, each beside what it is compared with in the
+ * same run:
  *
- *   touch     a loop that only reads the folio word of each access (same table, same prefetch): the floor
+ *   touch     a loop that only reads the folio word of each access (same table, same prefetch): the
+ *             floor
  *   policies  the replay of w106 at 10 %, or of a zipf trace of a million pages
  *   scaling   cost per access with 1 M and 10 M unique pages, room for 10 %
  *
@@ -159,7 +161,8 @@ static void bench_scaling(void)
 
 		if (!ids)
 			die("scaling", "out of memory");
-		/* Skewed by squaring: mostly hits in a tenth of the pages, spread all over the table. */
+		/* Skewed by squaring: mostly hits in a tenth of the pages, spread all over the
+		 * table. */
 		for (size_t j = 0; j < n; j++) {
 			double u = splitmix64_unit(&state);
 

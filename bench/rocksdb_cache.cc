@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// RocksDB's block caches behind the functions that bench/pool.c calls: keys are 16 bytes as its block cache keys are (the
-// HyperClockCache takes no others), each entry is charged 1.
+// RocksDB's block caches behind the functions that bench/pool.c calls: keys are 16 bytes as its
+// block cache keys are (the HyperClockCache takes no others), each entry is charged 1.
 #include <cstdint>
 #include <cstring>
 #include <memory>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the subcommands share: the one way to fail, the command line as a text, and the flag that SIGINT sets.
+ * What the subcommands share: the one way to fail, the command line as a text, and the flag that
+ * SIGINT sets.
  */
 #include "cli/cli.h"
 
@@ -47,7 +48,8 @@ static void put_word(FILE *out, const char *word)
 	fputc('\'', out);
 }
 
-/* How many of the words from words[0] on choose threads or an output, which no result depends on. */
+/* How many of the words from words[0] on choose threads or an output, which no result depends on.
+ */
 static int words_to_skip(const char *const *words, int left)
 {
 	static const char *const names[] = {"--jobs", "-j", "--output", "-o"};

@@ -20,8 +20,9 @@ extern const struct command command_replay, command_convert, command_info, comma
 /* Print "foliage: <message>" on stderr, return exit status 2. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* "foliage NAME ..." as a shell would take it, without --jobs and --output, on which no result depends; malloc'ed,
- * NULL: no memory. argv[0] is the subcommand. To be asked before options_parse() moves the arguments. */
+/* "foliage NAME ..." as a shell would take it, without --jobs and --output, on which no result
+ * depends; malloc'ed, NULL: no memory. argv[0] is the subcommand. To be asked before
+ * options_parse() moves the arguments. */
 char *cli_command_line(int argc, char **argv);
 
 /* Set by SIGINT: a long run stops at the next chance, prints what it has and exits 130. */

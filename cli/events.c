@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The names of events and rules in a file of events are part of its format: a new one may be added, none renamed.
+ * The names of events and rules in a file of events are part of its format: a new one may be added,
+ * none renamed.
  */
 #include "cli/events.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Files of events: what `foliage replay --events` writes and `foliage explain` reads. Text, one event a line, fields
- * separated by tabs, so that grep, cut and awk work on it:
+ * Files of events: what `foliage replay --events` writes and `foliage explain` reads. Text, one
+ * event a line, fields separated by tabs, so that grep, cut and awk work on it:
  *
  *     # foliage events 1
  *     # policy	fg
@@ -11,8 +11,8 @@
  *     access	page	event	rule	from	to	refs_from	refs_to
  *     0	4711	insert	first	-	-	0	0
  *
- * `page` is the trace's own number, "-" when the event is about no page; `from` and `to` are generations or lists,
- * "-" for none.
+ * `page` is the trace's own number, "-" when the event is about no page; `from` and `to` are
+ * generations or lists, "-" for none.
  */
 #ifndef FOLIAGE_CLI_EVENTS_H
 #define FOLIAGE_CLI_EVENTS_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * foliage explain: one page's story out of a file of events, in sentences. Each sentence says what happened and by
- * which rule; the letters behind a rule name its section in the description of the algorithms (A: CLRU, B: MGLRU,
- * C: FG). Equal hits one after another are told once, with their number.
+ * foliage explain: one page's story out of a file of events, in sentences. Each sentence says what
+ * happened and by which rule; the letters behind a rule name its section in the description of the
+ * algorithms (A: CLRU, B: MGLRU, C: FG). Equal hits one after another are told once, with their
+ * number.
  */
 #include <errno.h>
 #include <stdlib.h>

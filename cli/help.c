@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Help texts are written once, in the commands; manual pages are the same texts in roff. The texts keep to a few
- * shapes that are told apart by their indentation:
+ * Help texts are written once, in the commands; manual pages are the same texts in roff. The texts
+ * keep to a few shapes that are told apart by their indentation:
  *
  *     usage: ...            the synopsis, up to the first empty line
  *     Title:                alone at the left: a section

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A shared counter hands out the jobs. With one thread everything happens in the caller's. A thread that cannot be
- * started is one fewer, not an error: the caller's own always works.
+ * A shared counter hands out the jobs. With one thread everything happens in the caller's. A thread
+ * that cannot be started is one fewer, not an error: the caller's own always works.
  */
 #include "cli/jobs.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tool: finds the subcommand, answers for help, version and manual pages, and keeps the promises that hold for
- * every subcommand: one SIGINT asks a long run to stop and print what it has, a second one kills; a closed
- * pipe ends the tool silently; an output that cannot be written is an error.
+ * The tool: finds the subcommand, answers for help, version and manual pages, and keeps the
+ * promises that hold for every subcommand: one SIGINT asks a long run to stop and print what it
+ * has, a second one kills; a closed pipe ends the tool silently; an output that cannot be written
+ * is an error.
  */
 #include <errno.h>
 #include <stdbool.h>

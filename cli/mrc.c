@@ -2,10 +2,11 @@
  *
  * foliage mrc: the miss ratio of every policy at every size of the room, as curves.
  *
- * Exact, each (size, policy) pair is a cell that runs the whole trace, as in replay. Sampled, a cell runs only the
- * pages that trace/sample.c chose, in a room shrunk alike; the engine is told the scale. A room below ROOM_PAGES
- * says little, since a policy divides it into parts, so a cell whose room would be smaller takes as many more
- * pages as make it that large: small sizes cost more than the rate says, which is little in all.
+ * Exact, each (size, policy) pair is a cell that runs the whole trace, as in replay. Sampled, a
+ * cell runs only the pages that trace/sample.c chose, in a room shrunk alike; the engine is told
+ * the scale. A room below ROOM_PAGES says little, since a policy divides it into parts, so a cell
+ * whose room would be smaller takes as many more pages as make it that large: small sizes cost more
+ * than the rate says, which is little in all.
  *
  * The working set is exact in both cases: unique pages in each window of the trace.
  */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The results of mrc for people (a line a size, a column a policy), as csv and json (a line a cell), and as curves.
+ * The results of mrc for people (a line a size, a column a policy), as csv and json (a line a
+ * cell), and as curves.
  *
- * The answer to "how much memory for this miss ratio" is read off the curve: the first size, from the smallest up,
- * where the curve crosses the target, on the straight line between the two sizes around it.
+ * The answer to "how much memory for this miss ratio" is read off the curve: the first size, from
+ * the smallest up, where the curve crosses the target, on the straight line between the two sizes
+ * around it.
  */
 #include "cli/mrc_print.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Options are parsed by hand rather than by getopt_long, because getopt writes its own messages, keeps its state
- * in globals and cannot suggest the nearest option.
+ * Options are parsed by hand rather than by getopt_long, because getopt writes its own messages,
+ * keeps its state in globals and cannot suggest the nearest option.
  *
- * Sizes are parsed in two steps: the text before any trace is read, so that a mistake costs no time, and the
- * percentages once the trace's unique pages are known.
+ * Sizes are parsed in two steps: the text before any trace is read, so that a mistake costs no
+ * time, and the percentages once the trace's unique pages are known.
  */
 #include "cli/options.h"
 
@@ -225,7 +225,8 @@ static int parse_pages(const char *text, struct size_item *item, struct err *err
 	return r;
 }
 
-/* The factor of a memory unit in bytes, 0 when the text is none: K, KB, KiB and so on, all powers of 1024. */
+/* The factor of a memory unit in bytes, 0 when the text is none: K, KB, KiB and so on, all powers
+ * of 1024. */
 static double unit_bytes(const char *unit)
 {
 	static const char letters[] = "KMGT";
@@ -335,7 +336,8 @@ int sizes_parse_memory(struct size_list *list, const char *text, struct err *err
 static int resolve_item(const struct size_item *item, uint64_t unique, uint32_t *pages,
 			struct err *err)
 {
-	/* A part of a page from the rounding of the percentage itself must not cost a whole page. */
+	/* A part of a page from the rounding of the percentage itself must not cost a whole page.
+	 */
 	double exact = item->percent ? item->value * (double)unique / 100 : item->value;
 	double size = floor(exact + 1e-6);
 

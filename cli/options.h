@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What every subcommand's command line is made of: options, counts, memory sizes and ranges of sizes. A mistake
- * gives one line that names the option and, for a misspelt word, the nearest right one.
+ * What every subcommand's command line is made of: options, counts, memory sizes and ranges of
+ * sizes. A mistake gives one line that names the option and, for a misspelt word, the nearest right
+ * one.
  */
 #ifndef FOLIAGE_CLI_OPTIONS_H
 #define FOLIAGE_CLI_OPTIONS_H
@@ -26,9 +27,9 @@ struct option_spec {
 	void *value;
 };
 
-/* Parse `--name VALUE`, `--name=VALUE`, `-n VALUE`, `-nVALUE` among operands, `--` ends the options; the value of an
- * option that is given twice is the last one. Operands ("-" is one) are moved to argv[1], argv[2], ... Returns
- * how many there are, or -EINVAL. */
+/* Parse `--name VALUE`, `--name=VALUE`, `-n VALUE`, `-nVALUE` among operands, `--` ends the
+ * options; the value of an option that is given twice is the last one. Operands ("-" is one) are
+ * moved to argv[1], argv[2], ... Returns how many there are, or -EINVAL. */
 int options_parse(int argc, char **argv, const struct option_spec *specs, size_t nr_specs,
 		  struct err *err);
 
@@ -51,14 +52,16 @@ struct size_list {
 	size_t nr;
 };
 
-/* Append what a text says: comma-separated sizes and ranges `FROM..TO/N`, which are N sizes at equal distances,
- * both ends included. Pages are plain numbers; memory is `64M`, `1G` (powers of 1024) or `10%`. */
+/* Append what a text says: comma-separated sizes and ranges `FROM..TO/N`, which are N sizes at
+ * equal distances, both ends included. Pages are plain numbers; memory is `64M`, `1G` (powers of
+ * 1024) or `10%`. */
 int sizes_parse_pages(struct size_list *list, const char *text, struct err *err);
 int sizes_parse_memory(struct size_list *list, const char *text, struct err *err);
 void sizes_free(struct size_list *list);
 
-/* The sizes in pages (rounded down) for a trace of `unique` pages, each once, in the order given. The array is
- * malloc'ed. -EINVAL when one is below FOLIAGE_ROOM_MIN or above what a room can be. */
+/* The sizes in pages (rounded down) for a trace of `unique` pages, each once, in the order given.
+ * The array is malloc'ed. -EINVAL when one is below FOLIAGE_ROOM_MIN or above what a room can be.
+ */
 int sizes_resolve(const struct size_list *list, uint64_t unique, uint32_t **pages, size_t *nr,
 		  struct err *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A file grows under a temporary name in its own folder and is renamed when it is whole, so that readers see the
- * old content or the new, never a part.
+ * A file grows under a temporary name in its own folder and is renamed when it is whole, so that
+ * readers see the old content or the new, never a part.
  */
 #include "cli/outfile.h"
 

@@ -15,8 +15,8 @@ struct outfile {
 	char *temporary; /* the name until it is whole; NULL: written in place (a device, a pipe) */
 };
 
-/* Open a file of a temporary name next to `path`; something there that is not a regular file is written in place.
- * The message names the file. */
+/* Open a file of a temporary name next to `path`; something there that is not a regular file is
+ * written in place. The message names the file. */
 int outfile_open(struct outfile *output, const char *path, struct err *err);
 /* Make it whole under its name; on failure nothing of it stays. */
 int outfile_commit(struct outfile *output, struct err *err);

@@ -2,9 +2,10 @@
  *
  * foliage replay: every policy at every size over a trace.
  *
- * The trace is read once and resolved to dense ids; each (size, policy) pair is then a cell of its own room, run
- * on as many threads as --jobs says. Cells share only what they read. Results are kept and printed together
- * at the end, so that a failure prints nothing and the order does not depend on the threads.
+ * The trace is read once and resolved to dense ids; each (size, policy) pair is then a cell of its
+ * own room, run on as many threads as --jobs says. Cells share only what they read. Results are
+ * kept and printed together at the end, so that a failure prints nothing and the order does not
+ * depend on the threads.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -160,7 +161,8 @@ static double cpu_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Accesses from..to in chunks. `ops` is room for one chunk, used when --mapped changes what the trace says. */
+/* Accesses from..to in chunks. `ops` is room for one chunk, used when --mapped changes what the
+ * trace says. */
 static int feed(const struct replay *replay, struct room *room, uint8_t *ops, uint64_t from,
 		uint64_t to)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * foliage report: one page for people, out of the json of replay, mrc and bench. The page needs nothing but itself:
- * charts are SVG within it, and each has its numbers in a table beneath.
+ * foliage report: one page for people, out of the json of replay, mrc and bench. The page needs
+ * nothing but itself: charts are SVG within it, and each has its numbers in a table beneath.
  */
 #include "cli/report.h"
 

@@ -46,7 +46,8 @@ struct report_input {
 	void *json; /* owns the texts */
 };
 
-/* Read one file; the message names the file, the place and the reason. -ENOSYS: built without json-c. */
+/* Read one file; the message names the file, the place and the reason. -ENOSYS: built without
+ * json-c. */
 int report_read(const char *path, struct report_input *input, struct err *err);
 void report_input_free(struct report_input *input);
 

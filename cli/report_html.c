@@ -2,9 +2,10 @@
  *
  * The page: for every input its command line, then
  *
- *   replay, mrc   a trace: miss ratio by memory; the policies side by side at the smallest, the middle and the
- *                 largest size; who needs how much; the verdict; the working set
- *   bench         a suite and metric: published beside measured, in parts that fit a page; the verdict
+ *   replay, mrc   a trace: miss ratio by memory; the policies side by side at the smallest, the
+ *                 middle and the largest size; who needs how much; the verdict; the working set
+ *   bench         a suite and metric: published beside measured, in parts that fit a page; the
+ *                 verdict
  */
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Chart and table are made from one array, so that they cannot differ. A table wider than the page scrolls in its
- * own box; on paper it is whole.
+ * Chart and table are made from one array, so that they cannot differ. A table wider than the page
+ * scrolls in its own box; on paper it is whole.
  */
 #include "cli/report_matrix.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Json of replay (a list of rows with a miss ratio), bench (a list of rows with a suite) and mrc (an object that
- * says so) into plain arrays. Every field is checked here, so that the page can trust what it draws; the texts
- * stay in the parsed document.
+ * Json of replay (a list of rows with a miss ratio), bench (a list of rows with a suite) and mrc
+ * (an object that says so) into plain arrays. Every field is checked here, so that the page can
+ * trust what it draws; the texts stay in the parsed document.
  */
 #include "cli/report.h"
 
@@ -247,7 +247,8 @@ static int parse(const char *path, const char *text, size_t size, struct json_ob
 	if (!tokener)
 		return err_set(err, -ENOMEM, "%s: out of memory", path);
 	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-	/* With the terminating zero, so that a text that stops short is an error and not a wish for more. */
+	/* With the terminating zero, so that a text that stops short is an error and not a wish for
+	 * more. */
 	*root = json_tokener_parse_ex(tokener, text, (int)size + 1);
 	error = json_tokener_get_error(tokener);
 	end = json_tokener_get_parse_end(tokener);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A chart is 600 units wide and as high as it needs: title, plot with axes, legend. It scales with its page, so
- * text is large enough to be read on a phone. Colours are classes c0..c7 that the style gives values for light
- * and for dark; dash and marker follow the series' number, eight of each.
+ * A chart is 600 units wide and as high as it needs: title, plot with axes, legend. It scales with
+ * its page, so text is large enough to be read on a phone. Colours are classes c0..c7 that the
+ * style gives values for light and for dark; dash and marker follow the series' number, eight of
+ * each.
  */
 #include "cli/svg.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Charts as SVG: curves, and rows of dots. Axes have titles with units; series differ in dash and marker, so that
- * they can be told apart without colour; light and dark follow the reader's system.
+ * Charts as SVG: curves, and rows of dots. Axes have titles with units; series differ in dash and
+ * marker, so that they can be told apart without colour; light and dark follow the reader's system.
  */
 #ifndef FOLIAGE_CLI_SVG_H
 #define FOLIAGE_CLI_SVG_H
@@ -24,7 +24,8 @@ struct svg_chart {
 	double y_max; /* the axis ends there; 0: by the data. It begins at zero. */
 };
 
-/* One row a label, on it a marker for every series: y[row] of the series (x is not used, n = rows). */
+/* One row a label, on it a marker for every series: y[row] of the series (x is not used, n = rows).
+ */
 struct svg_dots {
 	const char *title, *x_title, *y_title;
 	const char *const *labels;
@@ -35,8 +36,8 @@ struct svg_dots {
 
 /* The rules that the charts' classes need, for a page's <style>. */
 void svg_style(FILE *out);
-/* One <svg> element. `alone`: it carries its style, as a file of its own must. Several charts are one below the
- * other. */
+/* One <svg> element. `alone`: it carries its style, as a file of its own must. Several charts are
+ * one below the other. */
 void svg_charts(FILE *out, const struct svg_chart *charts, size_t nr, bool alone);
 void svg_dots(FILE *out, const struct svg_dots *dots, bool alone);
 

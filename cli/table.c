@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cells keep their values; each format renders them when printing, because only then are the widths known.
- * Nothing depends on the locale: two runs print the same bytes.
+ * Cells keep their values; each format renders them when printing, because only then are the widths
+ * known. Nothing depends on the locale: two runs print the same bytes.
  */
 #include "cli/table.h"
 

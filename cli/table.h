@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Results as rows and columns, printed for people (table), for spreadsheets (csv) or for programs (json).
+ * Results as rows and columns, printed for people (table), for spreadsheets (csv) or for programs
+ * (json).
  */
 #ifndef FOLIAGE_CLI_TABLE_H
 #define FOLIAGE_CLI_TABLE_H
@@ -34,16 +35,16 @@ struct table;
 struct table *table_create(const struct table_column *columns, size_t nr);
 void table_free(struct table *table);
 
-/* Start a row of empty cells, then fill it; a cell left empty is blank, or null in json. All return 0 or
- * -ENOMEM. Text is copied. */
+/* Start a row of empty cells, then fill it; a cell left empty is blank, or null in json. All return
+ * 0 or -ENOMEM. Text is copied. */
 int table_row(struct table *table);
 int table_text(struct table *table, size_t column, const char *text);
 int table_count(struct table *table, size_t column, uint64_t value);
 int table_real(struct table *table, size_t column, double value);
 size_t table_rows(const struct table *table);
 
-/* Print the header and the rows from `first` up to `end`. For people, a column without any filled cell is left
- * out. */
+/* Print the header and the rows from `first` up to `end`. For people, a column without any filled
+ * cell is left out. */
 void table_print(const struct table *table, enum table_format format, size_t first, size_t end,
 		 FILE *out);
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * foliage tune: search the knobs of a policy on development traces, and judge what was found on others.
+ * foliage tune: search the knobs of a policy on development traces, and judge what was found on
+ * others.
  *
- * A setting is one value for each knob that was asked for. It is measured on every (trace, size): misses of the setting
- * divided by those of the reference, which is the policy with its own settings or the best of several policies, and
- * the geometric mean of these ratios is what is to be small. If all combinations fit the budget they are all tried;
- * otherwise the search goes from knob to knob, keeps the best value of each, and repeats until nothing gets better.
+ * A setting is one value for each knob that was asked for. It is measured on every (trace, size):
+ * misses of the setting divided by those of the reference, which is the policy with its own
+ * settings or the best of several policies, and the geometric mean of these ratios is what is to be
+ * small. If all combinations fit the budget they are all tried; otherwise the search goes from knob
+ * to knob, keeps the best value of each, and repeats until nothing gets better.
  *
- * What is best on the traces it was chosen on proves nothing, so the same file may not be on both sides.
+ * What is best on the traces it was chosen on proves nothing, so the same file may not be on both
+ * sides.
  */
 #include <errno.h>
 #include <math.h>

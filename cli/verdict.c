@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Suites by policies against mglru. For each suite and policy the metric that the suite's rows begin
- * with decides: the geometric mean over the cases of measured(policy) / measured(mglru), turned so that
- * above 1 is better. Less than 1 % apart is called equal.
+ * Suites by policies against mglru. For each suite and policy the metric that the suite's rows
+ * begin with decides: the geometric mean over the cases of measured(policy) / measured(mglru),
+ * turned so that above 1 is better. Less than 1 % apart is called equal.
  */
 #include "cli/verdict.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A tiny pager: a file of 1000 pages, memory for 100 of them, and the engine to say which. This is all that a user of
- * foliage/reclaim.h has to write.
+ * A tiny pager: a file of 1000 pages, memory for 100 of them, and the engine to say which. This is
+ * all that a user of foliage/reclaim.h has to write.
  *
  *	cc -o reclaim examples/reclaim.c $(pkg-config --cflags --libs foliage) -lm && ./reclaim fg
  */

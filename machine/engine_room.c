@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * The room of an engine policy: one memcg, one file, no time. A page's id is its folio's number, its shadow lives in
- * the folio's handle, so that an access touches one cache line.
+ * The room of an engine policy: one memcg, one file, no time. A page's id is its folio's number,
+ * its shadow lives in the folio's handle, so that an access touches one cache line.
  *
  *   hit      mark the folio; nothing else.
- *   miss     with the room full one reclaim session first (LINUX-6.12 section 2): batches of 64 or 32, in rooms below
- *            1024 pages at most a sixteenth of the room; then insert; then mark, once.
- *   mapped   a hit sets a young bit and marks nothing; a miss is a fault. Only the page-table walk, the look-around
- *            and eviction's own check see young bits.
+ *   miss     with the room full one reclaim session first (LINUX-6.12 section 2): batches of 64 or
+ *            32, in rooms below 1024 pages at most a sixteenth of the room; then insert; then mark,
+ *            once.
+ *   mapped   a hit sets a young bit and marks nothing; a miss is a fault. Only the page-table walk,
+ *            the look-around and eviction's own check see young bits.
  *
- * Nothing here is ever dirty: a store is an access, and write-back takes no time in a world without a clock.
+ * Nothing here is ever dirty: a store is an access, and write-back takes no time in a world without
+ * a clock.
  *
  * The add batch (31 folios, at most a sixteenth of the room) counts as resident.
  */
@@ -34,8 +36,8 @@ struct engine_room {
 	struct mapped_space *mapped;
 	const struct foliage_policy_env *env;
 	uint32_t resident;
-	uint32_t
-		flush_every; /* clru-6.12: accesses between two flushes of its statistics, 0: none */
+	uint32_t flush_every; /* clru-6.12: accesses between two flushes of its statistics, 0: none
+			       */
 	uint64_t now, next_flush;
 	struct foliage_stats stats; /* accesses, hits, misses; the rest is the engine's */
 };

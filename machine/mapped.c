@@ -2,8 +2,8 @@
  *
  * Page tables of one mapping: see mapped.h.
  *
- * An entry that is not present keeps its page's number as -1 - id, so that fault-around finds its neighbours' pages
- * without a table of ranks to ids; entries beyond the last page hold INT32_MIN.
+ * An entry that is not present keeps its page's number as -1 - id, so that fault-around finds its
+ * neighbours' pages without a table of ranks to ids; entries beyond the last page hold INT32_MIN.
  */
 #include "machine/mapped.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The room: the smallest machine. A fixed number of file pages, read one after another through one policy. It is
- * what `foliage replay` and the fio-read bench drive; engine policies and reduced ones look the same from here.
+ * The room: the smallest machine. A fixed number of file pages, read one after another through one
+ * policy. It is what `foliage replay` and the fio-read bench drive; engine policies and reduced
+ * ones look the same from here.
  */
 #ifndef FOLIAGE_MACHINE_ROOM_H
 #define FOLIAGE_MACHINE_ROOM_H
@@ -11,8 +12,8 @@
 struct room;
 
 /* -EINVAL: room below FOLIAGE_ROOM_MIN or an offline policy without `next`; -ENOMEM. */
-int room_open(const struct policy_choice *choice, const struct foliage_policy_env *env, struct room **room,
-	      struct err *err);
+int room_open(const struct policy_choice *choice, const struct foliage_policy_env *env,
+	      struct room **room, struct err *err);
 void room_close(struct room *room);
 
 /* Feed n accesses; `ops` (FOLIAGE_ACCESS_*) may be NULL. Calls continue one sequence. */
@@ -22,14 +23,15 @@ int room_run(struct room *room, const uint32_t *ids, const uint8_t *ops, size_t 
 void room_stats(const struct room *room, struct foliage_stats *stats);
 void room_stats_reset(struct room *room);
 
-/* The engine's text of `what` ("lru_gen", "lru_gen_full", "memory.stat"), malloc'ed; NULL and -EOPNOTSUPP
- * for policies that have none. */
+/* The engine's text of `what` ("lru_gen", "lru_gen_full", "memory.stat"), malloc'ed; NULL and
+ * -EOPNOTSUPP for policies that have none. */
 int room_dump(const struct room *room, const char *what, char **text);
 
-/* What an engine-backed room must provide; machine/engine_room.c implements it for every engine policy. */
+/* What an engine-backed room must provide; machine/engine_room.c implements it for every engine
+ * policy. */
 struct room_ops {
-	int (*open)(const struct policy_choice *choice, const struct foliage_policy_env *env, void **state,
-		    struct err *err);
+	int (*open)(const struct policy_choice *choice, const struct foliage_policy_env *env,
+		    void **state, struct err *err);
 	void (*close)(void *state);
 	int (*run)(void *state, const uint32_t *ids, const uint8_t *ops, size_t n, uint64_t now);
 	void (*stats)(const void *state, struct foliage_stats *stats); /* all fields, since open */

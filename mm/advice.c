@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The rarer things that touch a folio's refs: advice, page-table users other than reclaim, split and migration (B.14
- * and the lower half of the table in C.9).
+ * The rarer things that touch a folio's refs: advice, page-table users other than reclaim, split
+ * and migration (B.14 and the lower half of the table in C.9).
  */
 #include "mm/engine.h"
 #include "mm/gen.h"
@@ -13,7 +13,8 @@ static bool known(const struct foliage_engine *e, folio_id id)
 	return id >= 0 && (uint32_t)id < e->nr_folios;
 }
 
-/* Take the folio off its list for something that is not reclaim; NULL when it is on none. The lruvec is locked. */
+/* Take the folio off its list for something that is not reclaim; NULL when it is on none. The
+ * lruvec is locked. */
 static struct lruvec *lock_on_lru(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id)
 {
 	struct folio *f = folio_at(e, id);
@@ -86,7 +87,8 @@ int64_t foliage_folio_pageout(struct foliage_engine *e, struct foliage_cpu *cpu,
 		return -EBUSY;
 	lruvec_del_folio(e, lv, id);
 	folio_change(e, f, 0, F_ISOLATED);
-	/* A forced eviction says nothing about the page's worth: it must not feed the statistics of the hot tiers. */
+	/* A forced eviction says nothing about the page's worth: it must not feed the statistics of
+	 * the hot tiers. */
 	if (e->ops->rules && e->ops->rules->refs_active) {
 		uint64_t old = folio_flags(f), new;
 
@@ -166,7 +168,8 @@ bool foliage_folio_workingset(struct foliage_engine *e, foliage_folio id)
 							   : flags & F_WORKINGSET;
 }
 
-/* A free number becomes a folio with the word, owner and charge of another; pins stay with the number. */
+/* A free number becomes a folio with the word, owner and charge of another; pins stay with the
+ * number. */
 static void clone_folio(struct foliage_engine *e, folio_id from, folio_id to, uint64_t flags)
 {
 	struct folio *f = folio_at(e, from), *t = folio_at(e, to);
@@ -200,7 +203,8 @@ int foliage_folio_split(struct foliage_engine *e, struct foliage_cpu *cpu, folia
 	for (int64_t i = 0; i + 1 < nr; i++)
 		if (!usable(e, parts[i]))
 			return -EEXIST;
-	/* FG takes the torn entry for an access like any other; before, it only set PG_referenced (C.9). */
+	/* FG takes the torn entry for an access like any other; before, it only set PG_referenced
+	 * (C.9). */
 	if (young && e->ops->rules && e->ops->rules->refs_active)
 		e->ops->neighbour_young(e, cpu, id, folio_flags(f) & F_EXEC);
 	else if (young)
@@ -208,8 +212,8 @@ int foliage_folio_split(struct foliage_engine *e, struct foliage_cpu *cpu, folia
 	lv = lock_on_lru(e, cpu, id);
 	if (!lv)
 		return -EBUSY;
-	/* The counters count pages: the parts take over what the whole had at the moment its order went. Each goes on
-	 * the list behind it. */
+	/* The counters count pages: the parts take over what the whole had at the moment its order
+	 * went. Each goes on the list behind it. */
 	flags = folio_change(e, f, F_ORDER_MASK, 0) & ~F_ORDER_MASK;
 	for (int64_t i = 0; i + 1 < nr; i++) {
 		clone_folio(e, id, parts[i], flags);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Bloom filters of the page-table walk (B.9): which PMDs had a dense set of young entries. Two of them take turns
- * by the parity of their sequence number: a walk for seq consults filter seq and fills filter seq + 1, and eviction's
- * look-around adds to the one that the next walk will consult.
+ * Bloom filters of the page-table walk (B.9): which PMDs had a dense set of young entries. Two of
+ * them take turns by the parity of their sequence number: a walk for seq consults filter seq and
+ * fills filter seq + 1, and eviction's look-around adds to the one that the next walk will consult.
  *
- * 2^15 bits and two keys of 15 bits each, out of a 30-bit multiplicative hash. A filter that does not exist yet (or
- * could not be allocated) answers yes to everything, so that the first walk visits everything.
+ * 2^15 bits and two keys of 15 bits each, out of a 30-bit multiplicative hash. A filter that does
+ * not exist yet (or could not be allocated) answers yes to everything, so that the first walk
+ * visits everything.
  *
- * Bits are set and read without a lock by several walkers: a lost race costs one needless or one missed visit.
+ * Bits are set and read without a lock by several walkers: a lost race costs one needless or one
+ * missed visit.
  */
 #ifndef FOLIAGE_MM_BLOOM_H
 #define FOLIAGE_MM_BLOOM_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The engine's life, and a folio's: in (add), used (mark_accessed), dirty and clean, out (remove). Eviction is in
- * mm/shrink.c.
+ * The engine's life, and a folio's: in (add), used (mark_accessed), dirty and clean, out (remove).
+ * Eviction is in mm/shrink.c.
  */
 #include "mm/memcg.h"
 #include "mm/engine.h"
@@ -410,8 +410,9 @@ void foliage_flush_stats(struct foliage_engine *e)
 			e->ops->flush_stats(e, &e->lruvecs[i]);
 }
 
-/* Take everything off the lists of the running policy, in batches of 4096 under the lock, chaining the folios through
- * their own links; what the folio knew (dirty, mapped, order) stays, what it earned starts anew. */
+/* Take everything off the lists of the running policy, in batches of 4096 under the lock, chaining
+ * the folios through their own links; what the folio knew (dirty, mapped, order) stays, what it
+ * earned starts anew. */
 static uint64_t switch_lruvec(struct foliage_engine *e, struct lruvec *lv, folio_id *chain)
 {
 	uint64_t nr = 0;

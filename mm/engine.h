@@ -13,11 +13,12 @@ int engine_create(const struct foliage_engine_options *options, const struct pol
 int engine_init_lruvec(struct foliage_engine *e, uint32_t index);
 void engine_fini_lruvec(struct foliage_engine *e, uint32_t index);
 
-/* The folio is on no list: forget it, uncharge. Unless `force`, false when somebody pinned it meanwhile. */
+/* The folio is on no list: forget it, uncharge. Unless `force`, false when somebody pinned it
+ * meanwhile. */
 bool engine_release_folio(struct foliage_engine *e, folio_id id, bool force);
 
-/* foliage_folio_remove() of a folio that the caller has pinned and frozen, so that nobody else can come to hold it; the
- * pins stay in the word. -EBUSY while reclaim has the folio in its hands. */
+/* foliage_folio_remove() of a folio that the caller has pinned and frozen, so that nobody else can
+ * come to hold it; the pins stay in the word. -EBUSY while reclaim has the folio in its hands. */
 int engine_remove_pinned(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of operations of an engine policy. CLRU is one implementation, MGLRU with FG and all variants another
- * (one set of functions, three small tables of rules in mm/gen.h), FG-W a third.
+ * The table of operations of an engine policy. CLRU is one implementation, MGLRU with FG and all
+ * variants another (one set of functions, three small tables of rules in mm/gen.h), FG-W a third.
  */
 #ifndef FOLIAGE_MM_ENGINE_POLICY_H
 #define FOLIAGE_MM_ENGINE_POLICY_H
@@ -29,11 +29,13 @@ struct gen_rules;
 struct foliage_engine_policy {
 	/* -- the hit path: any thread, no lock -- */
 	void (*mark_accessed)(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id);
-	/* The same for a run of folios while they are present: returns how many leading ids were. Optional. */
+	/* The same for a run of folios while they are present: returns how many leading ids were.
+	 * Optional. */
 	size_t (*mark_run)(struct foliage_engine *e, struct foliage_cpu *cpu, const uint32_t *ids,
 			   size_t n);
-	/* The same, and `pin` added to the word, by one compare-exchange: false when the word is no longer *word, which then
-	 * is what is there. The caller has looked at *word and found the folio present. Optional. */
+	/* The same, and `pin` added to the word, by one compare-exchange: false when the word is no
+	 * longer *word, which then is what is there. The caller has looked at *word and found the
+	 * folio present. Optional. */
 	bool (*pin_accessed)(struct foliage_engine *e, folio_id id, uint64_t *word, uint64_t pin);
 	/* A young bit was found by look-around without a walk buffer (B.10). */
 	void (*neighbour_young)(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id,
@@ -42,12 +44,14 @@ struct foliage_engine_policy {
 	void (*walk_young)(struct foliage_engine *e, struct lruvec *lv, folio_id id, bool exec);
 
 	/* -- coming and going -- */
-	/* Before a new folio is queued (0.2.1): refault decision; sets flags on the off-list folio. */
+	/* Before a new folio is queued (0.2.1): refault decision; sets flags on the off-list folio.
+	 */
 	void (*refault)(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv,
 			folio_id id, uint64_t shadow);
 	/* A new folio is about to be queued (folio_add_lru). Optional. */
 	void (*queue)(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id);
-	/* The shadow of a folio that reclaim evicts; `target` is the lruvec of the reclaim's target memcg. */
+	/* The shadow of a folio that reclaim evicts; `target` is the lruvec of the reclaim's target
+	 * memcg. */
 	uint64_t (*shadow)(struct foliage_engine *e, struct lruvec *target, folio_id id);
 
 	/* -- lists, under the lruvec's lock -- */
@@ -61,7 +65,8 @@ struct foliage_engine_policy {
 	/* -- reclaim -- */
 	enum references (*references)(struct foliage_engine *e, struct scan_control *sc,
 				      folio_id id, const struct referenced *ref);
-	/* references() has nothing to say about a folio that no page table maps: the common case skips it. */
+	/* references() has nothing to say about a folio that no page table maps: the common case
+	 * skips it. */
 	bool references_by_ptes;
 	/* One lruvec at one priority; true: wants rotation in the memcg LRU. */
 	bool (*shrink_lruvec)(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc);
@@ -80,8 +85,9 @@ struct foliage_engine_policy {
 	void (*fini)(struct foliage_engine *e, struct lruvec *lv);
 	/* Move everything of a dying child to its parent; both locked (B.14, C.11). */
 	void (*reparent)(struct foliage_engine *e, struct lruvec *child, struct lruvec *parent);
-	/* For a policy switch: the hottest folio on the lists (head of the youngest or active list first), FOLIO_NONE when
-	 * empty; *active: it is in a young generation or on an active list. The caller deletes it. Locked. */
+	/* For a policy switch: the hottest folio on the lists (head of the youngest or active list
+	 * first), FOLIO_NONE when empty; *active: it is in a young generation or on an active list.
+	 * The caller deletes it. Locked. */
 	folio_id (*drain_next)(struct foliage_engine *e, struct lruvec *lv, bool *active);
 	/* O(pages) walker: 0, or the number of a broken invariant. */
 	int (*is_valid)(struct foliage_engine *e, struct lruvec *lv, struct err *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * MGLRU-FG, frequency guided promotion (part C): one counter per folio that every kind of access feeds, that survives
- * generation changes (capped) and eviction (whole), and that lifts folios up the generations.
+ * MGLRU-FG, frequency guided promotion (part C): one counter per folio that every kind of access
+ * feeds, that survives generation changes (capped) and eviction (whole), and that lifts folios up
+ * the generations.
  *
  *   refs     tier   name
  *   0, 1     0      1 = REFERENCED: used once, no protection
@@ -9,7 +10,8 @@
  *   3, 4     2      3 = PROTECTED: cap after a promotion or deferral, and at a refault
  *   5..7     3      7 = MAX: the next access overflows and promotes
  *
- * A move is a compare-exchange of the flag word and two counter updates; eviction moves the folio when it meets it.
+ * A move is a compare-exchange of the flag word and two counter updates; eviction moves the folio
+ * when it meets it.
  */
 #include "mm/engine_policies.h"
 #include "mm/gen.h"
@@ -134,7 +136,8 @@ static inline __attribute__((always_inline)) uint64_t fg_next(const struct gen_k
 	*why = refs > k->refs_max ? FOLIAGE_WHY_SATURATED : FOLIAGE_WHY_COUNT;
 	if (gen < 0)
 		return flags_with_fg_refs(flags, MIN(refs, k->refs_max));
-	/* Read inside the caller's compare-exchange loop: a walker may open a generation meanwhile (C.3, v4). */
+	/* Read inside the caller's compare-exchange loop: a walker may open a generation meanwhile
+	 * (C.3, v4). */
 	max_seq = gen_max_seq(lv);
 	if (gen == gen_of(max_seq))
 		return flags_with_fg_refs(flags, MIN(refs, k->refs_max));
@@ -175,9 +178,10 @@ static __attribute__((noinline)) void fg_account(const struct foliage_engine *e,
 			      flags_gen(new)); /* also settles a dying lruvec */
 }
 
-/* C.11: lock-free. The version in the flag word changes whenever the folio leaves its list, so a word that still matches
- * belongs to the same stay: the generation it names still holds the folio, and the one it is stamped with was opened
- * before and cannot be closed while an older one is not empty. */
+/* C.11: lock-free. The version in the flag word changes whenever the folio leaves its list, so a
+ * word that still matches belongs to the same stay: the generation it names still holds the folio,
+ * and the one it is stamped with was opened before and cannot be closed while an older one is not
+ * empty. */
 static inline __attribute__((always_inline)) void fg_inc_refs(struct foliage_engine *e,
 							      struct lruvec *lv, folio_id id,
 							      uint64_t old, enum access_kind kind)
@@ -208,9 +212,10 @@ static inline __attribute__((always_inline)) void fg_inc_refs(struct foliage_eng
 	}
 }
 
-/* The hit path looks the answer up: for each type, what one more fd access makes of the low 12 bits of the word (gen + 1
- * and refs), computed by fg_next() whenever the window moves. `make bench` prints the instructions a hit
- * takes, which the rules themselves would triple. An entry read just before the window moved is as good as an access made just before. */
+/* The hit path looks the answer up: for each type, what one more fd access makes of the low 12 bits
+ * of the word (gen + 1 and refs), computed by fg_next() whenever the window moves. `make bench`
+ * prints the instructions a hit takes, which the rules themselves would triple. An entry read just
+ * before the window moved is as good as an access made just before. */
 enum { NEXT_MOVED = 1 << 12, NEXT_CROSSED = 1 << 13 };
 #define FG_LOW_MASK (F_GEN_MASK | F_REFS_MASK)
 
@@ -305,8 +310,8 @@ static bool fg_pin_accessed(struct foliage_engine *e, folio_id id, uint64_t *wor
 	return true;
 }
 
-/* Everything that the loop needs again and again is in locals: the compiler must assume that a store to a folio changes
- * the engine. */
+/* Everything that the loop needs again and again is in locals: the compiler must assume that a
+ * store to a folio changes the engine. */
 static inline __attribute__((always_inline)) size_t
 fg_run(struct foliage_engine *e, const uint32_t *ids, size_t n, bool exclusive)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * FG-W: accesses, coming and going, and the policy's table of operations and knobs. mm/fgw.h draws the picture.
+ * FG-W: accesses, coming and going, and the policy's table of operations and knobs. mm/fgw.h draws
+ * the picture.
  *
- * A hit compares the page's stamp with the clock and, once a tick, counts: one compare-exchange of the flag word, no
- * list, no lock, no shared counter. Everything else happens when pages come in or reclaim runs, under the
- * lruvec's lock.
+ * A hit compares the page's stamp with the clock and, once a tick, counts: one compare-exchange of
+ * the flag word, no list, no lock, no shared counter. Everything else happens when pages come in or
+ * reclaim runs, under the lruvec's lock.
  *
- * What a new page is worth is decided when it reaches its first list: the shadow waits in the page's own link, which
- * is not in use yet, because the decision looks at M's tail.
+ * What a new page is worth is decided when it reaches its first list: the shadow waits in the
+ * page's own link, which is not in use yet, because the decision looks at M's tail.
  *
  * The time field of a shadow (36 bits):
  *
@@ -38,8 +39,8 @@ enum {
 	CLOCK_START = FGW_GENS,
 };
 
-/* What waits in a new folio, in folio.spare. A folio that left its batch for good leaves the mark behind, and
- * fgw_queue() makes it good when the folio is next used. */
+/* What waits in a new folio, in folio.spare. A folio that left its batch for good leaves the mark
+ * behind, and fgw_queue() makes it good when the folio is next used. */
 enum arrival { ARRIVAL_NONE, ARRIVAL_NEW, ARRIVAL_REFAULT, ARRIVAL_SHADOW };
 
 /* ---- accesses ---- */
@@ -341,8 +342,9 @@ static void splice(struct foliage_engine *e, struct lruvec *child, int from, str
 	list_splice_tail(e, list_head(child->index, from), list_head(parent->index, to));
 }
 
-/* Each list goes behind the parent's list of the same age, or the oldest there is. Stamps keep the child's clock until the
- * next hit: wrong by a constant, which may cost or spare a page one round. */
+/* Each list goes behind the parent's list of the same age, or the oldest there is. Stamps keep the
+ * child's clock until the next hit: wrong by a constant, which may cost or spare a page one round.
+ */
 static void fgw_reparent(struct foliage_engine *e, struct lruvec *child, struct lruvec *parent)
 {
 	for (unsigned int type = 0; type < NR_TYPES; type++) {

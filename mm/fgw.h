@@ -14,9 +14,10 @@
  *   mm/fgw_list.c    P and M: placement, the clock of generations, M's true tail, validity
  *   mm/fgw_evict.c   reclaim: victims, second chances, survivors, the loop of one lruvec
  *
- * The flag word keeps the stamp (the generation of the last counted access, mod 256) where the multi-gen family keeps
- * its generation, and refs in the three bits that FG uses. What is on P or M is told by struct folio.list. Pages on P
- * and on M are counted in clru.size[], inactive and active. The clock that hits read is lruvec.clock[].
+ * The flag word keeps the stamp (the generation of the last counted access, mod 256) where the
+ * multi-gen family keeps its generation, and refs in the three bits that FG uses. What is on P or M
+ * is told by struct folio.list. Pages on P and on M are counted in clru.size[], inactive and
+ * active. The clock that hits read is lruvec.clock[].
  */
 #ifndef FOLIAGE_MM_FGW_H
 #define FOLIAGE_MM_FGW_H
@@ -41,9 +42,11 @@ struct fgw_knobs {
 	double target, target_min, target_max; /* of P, in parts of the room */
 	double step;                           /* pages by which a near refault moves P's target */
 	double near;                           /* how near that is, in parts of the room */
-	double fill_factor; /* the step's multiple while M's tail is a page of the first fill that nobody used */
-	double history; /* turnovers of the room for which a shadow is valid */
-	double gate; /* a refault enters M if its distance is within gate times the age of M's tail; 0: always */
+	double fill_factor; /* the step's multiple while M's tail is a page of the first fill that
+			       nobody used */
+	double history;     /* turnovers of the room for which a shadow is valid */
+	double gate; /* a refault enters M if its distance is within gate times the age of M's tail;
+			0: always */
 	double stale; /* turnovers without use after which M's tail goes before P's; 0: never */
 	uint32_t gate_scan;  /* lazy moves that one look for M's tail may make */
 	uint32_t first_fill; /* the first pages fill M */
@@ -162,14 +165,16 @@ void fgw_move_target(const struct foliage_engine *e, struct lruvec *lv, unsigned
 		     double pages);
 /* `nr` pages have come in: the clock may tick. */
 void fgw_tick(struct foliage_engine *e, struct lruvec *lv, unsigned int type, int64_t nr);
-/* Put a folio that is on no list on P, at its head or tail; on M, at the head of list `seq`. Take it off. */
+/* Put a folio that is on no list on P, at its head or tail; on M, at the head of list `seq`. Take
+ * it off. */
 void fgw_link_p(struct foliage_engine *e, struct lruvec *lv, folio_id id, bool tail);
 void fgw_link_m(struct foliage_engine *e, struct lruvec *lv, folio_id id, uint64_t seq);
 void fgw_unlink(struct foliage_engine *e, struct lruvec *lv, folio_id id);
 /* The list that a stamp names, within M's window. */
 uint64_t fgw_seq_of(const struct lruvec *lv, unsigned int type, uint64_t flags);
-/* M's true tail, FOLIO_NONE if M is empty. A folio whose stamp is newer than its list is moved to the list of its stamp,
- * which costs one of *budget; when that is spent, the answer is whatever is at the tail. */
+/* M's true tail, FOLIO_NONE if M is empty. A folio whose stamp is newer than its list is moved to
+ * the list of its stamp, which costs one of *budget; when that is spent, the answer is whatever is
+ * at the tail. */
 folio_id fgw_main_tail(struct foliage_engine *e, struct lruvec *lv, unsigned int type, int *budget);
 int fgw_is_valid(struct foliage_engine *e, struct lruvec *lv, struct err *err);
 

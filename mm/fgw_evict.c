@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * FG-W's reclaim (rule 6): P gives first while it is above its target, else M's true tail. A page with refs left goes
- * on to M, or once more round it; the others are isolated and freed.
+ * FG-W's reclaim (rule 6): P gives first while it is above its target, else M's true tail. A page
+ * with refs left goes on to M, or once more round it; the others are isolated and freed.
  *
  * One lock section looks at no more than FGW_EXAMINE_MAX folios, lazy moves included.
  */
@@ -95,8 +95,8 @@ static void examine(struct foliage_engine *e, struct lruvec *lv, const struct sc
 
 /* ---- one lock section ---- */
 
-/* M's true tail, if it is M's turn: P is within its target, or empty, or the tail has not been used for so long that P
- * may have it (a first fill of junk, a working set that is gone). */
+/* M's true tail, if it is M's turn: P is within its target, or empty, or the tail has not been used
+ * for so long that P may have it (a first fill of junk, a working set that is gone). */
 static folio_id main_victim(struct foliage_engine *e, struct lruvec *lv, struct scan *s)
 {
 	uint64_t probation = counter_size(fgw_size(lv, s->type, false)),
@@ -200,7 +200,8 @@ enum references fgw_references(struct foliage_engine *e, struct scan_control *sc
 	return REFERENCES_ACTIVATE;
 }
 
-/* One batch of a type, or of the other one when this one has nothing. Returns folios looked at, 0: nothing left. */
+/* One batch of a type, or of the other one when this one has nothing. Returns folios looked at, 0:
+ * nothing left. */
 static int evict(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
 		 int swappiness, int64_t left)
 {

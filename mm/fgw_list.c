@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * FG-W's lists: P and the generations of M, the clock that opens generations, the room and P's share of it.
+ * FG-W's lists: P and the generations of M, the clock that opens generations, the room and P's
+ * share of it.
  *
- * The clock ticks as pages come in, `ticks` times while the room turns over once, so that an age says how much has
- * come in since. A hit only stamps a page with the clock; its place on M is mended when reclaim meets it at the tail
- * (fgw_main_tail), and when the window is full the oldest list is spliced onto the next one: no page is touched.
+ * The clock ticks as pages come in, `ticks` times while the room turns over once, so that an age
+ * says how much has come in since. A hit only stamps a page with the clock; its place on M is
+ * mended when reclaim meets it at the tail (fgw_main_tail), and when the window is full the oldest
+ * list is spliced onto the next one: no page is touched.
  *
- * The room C is what the lruvec holds when reclaim runs. Before that has ever happened it is the tightest limit above the
- * lruvec, or all of memory.
+ * The room C is what the lruvec holds when reclaim runs. Before that has ever happened it is the
+ * tightest limit above the lruvec, or all of memory.
  */
 #include "mm/fgw.h"
 
@@ -96,7 +98,8 @@ void fgw_move_target(const struct foliage_engine *e, struct lruvec *lv, unsigned
 
 /* ---- the clock ---- */
 
-/* What a choice between the types looks at: the present counts half, what was before the other half. */
+/* What a choice between the types looks at: the present counts half, what was before the other
+ * half. */
 static void average(struct fgw_type *t)
 {
 	t->avg_refaulted = (t->avg_refaulted + (uint64_t)atomic_exchange(&t->refaulted, 0)) / 2;

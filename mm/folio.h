@@ -3,15 +3,16 @@
  * The flag word of a folio, and the only functions that write it.
  *
  *   bit  0..7   gen + 1 (0: on no generation list); FG-W keeps its 8-bit stamp here
- *        8..11  refs: bit 8 is PG_referenced (R), bit 9 PG_workingset (W), bits 10-11 the LRU_REFS field (C).
- *               FG reads all four as one counter (0..7 by default, C.1); mainline and 6.12 read them apart (B.2).
+ *        8..11  refs: bit 8 is PG_referenced (R), bit 9 PG_workingset (W), bits 10-11 the LRU_REFS
+ *               field (C). FG reads all four as one counter (0..7 by default, C.1); mainline and
+ *               6.12 read them apart (B.2).
  *       12..    the F_* flags below
  *       36..47  pins: somebody outside holds the folio; reclaim keeps it
- *       52..63  version: changes whenever the folio leaves its lists, so that a compare-exchange prepared
- *               before cannot succeed after (no ABA across an eviction)
+ *       52..63  version: changes whenever the folio leaves its lists, so that a compare-exchange
+ *               prepared before cannot succeed after (no ABA across an eviction)
  *
- * Every write is a compare-exchange, or a plain store in an exclusive engine: folio_cas() is the one place that
- * knows the difference.
+ * Every write is a compare-exchange, or a plain store in an exclusive engine: folio_cas() is the
+ * one place that knows the difference.
  */
 #ifndef FOLIAGE_MM_FOLIO_H
 #define FOLIAGE_MM_FOLIO_H
@@ -64,7 +65,8 @@ static inline uint64_t folio_flags(const struct folio *f)
 	return atomic_load_explicit(&f->flags, memory_order_acquire);
 }
 
-/* Replace *old by `new`; on failure *old is what is there now. Loops that know `exclusive` beforehand pass it. */
+/* Replace *old by `new`; on failure *old is what is there now. Loops that know `exclusive`
+ * beforehand pass it. */
 static inline __attribute__((always_inline)) bool folio_cas_if(struct folio *f, uint64_t *old,
 							       uint64_t new, bool exclusive)
 {

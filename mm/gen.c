@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Generations: where a folio enters (B.3, C.7), what the counters say, how tiers are judged (B.6, C.6).
+ * Generations: where a folio enters (B.3, C.7), what the counters say, how tiers are judged (B.6,
+ * C.6).
  *
  *      min_seq                                max_seq
  *      | oldest |            | second youngest | youngest |
  *      evicted from  <- - - - aging opens one here - - - ->
  *
- * Between two and four generations of each type exist. nr_pages[] follows the flag word of a folio, the lists follow
- * when eviction passes by.
+ * Between two and four generations of each type exist. nr_pages[] follows the flag word of a folio,
+ * the lists follow when eviction passes by.
  */
 #include "mm/gen.h"
 #include "mm/shadow.h"
@@ -305,8 +306,9 @@ int gen_init(struct foliage_engine *e, struct lruvec *lv)
 	return 0;
 }
 
-/* C.11: every list of the child, also those outside its window (lazy moves leave folios there), goes to the parent's list
- * of the same index; the parent then has four generations, so that each index means something. */
+/* C.11: every list of the child, also those outside its window (lazy moves leave folios there),
+ * goes to the parent's list of the same index; the parent then has four generations, so that each
+ * index means something. */
 void gen_reparent(struct foliage_engine *e, struct lruvec *child, struct lruvec *parent)
 {
 	for (unsigned int type = 0; type < NR_TYPES; type++)

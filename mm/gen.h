@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The multi-gen family: generations, tiers, feedback. One implementation serves mglru-6.12, mglru (mainline) with
- * its variants, and fg; what differs is a table of rules (struct gen_rules) and the knobs.
+ * The multi-gen family: generations, tiers, feedback. One implementation serves mglru-6.12, mglru
+ * (mainline) with its variants, and fg; what differs is a table of rules (struct gen_rules) and the
+ * knobs.
  *
  *   mm/gen.c        geometry, placement, lists, feedback (B.1, B.3, B.6)
  *   mm/gen_age.c    opening and closing generations (B.8)
@@ -25,11 +26,11 @@ struct gen_knobs {
 	uint32_t gain_base, gain_tier; /* B.6, C.6 */
 	/* mainline and variants (D.1-D.3) */
 	uint32_t fault_add; /* enum fault_add */
-	uint32_t
-		lift; /* placement: accesses that lift an ordinary folio to the second oldest; 0: W only */
-	uint32_t
-		file_far; /* quick fix: PG_active file folios without W one generation below the second youngest */
-	uint32_t rmap_refs;    /* rmap's second look sets W only when refs > 1 */
+	uint32_t lift; /* placement: accesses that lift an ordinary folio to the second oldest; 0: W
+			  only */
+	uint32_t file_far;  /* quick fix: PG_active file folios without W one generation below the
+			       second youngest */
+	uint32_t rmap_refs; /* rmap's second look sets W only when refs > 1 */
 	uint32_t restore_only; /* ACTIVATE statistic only for W */
 	uint32_t noio; /* anon is unreclaimable without __GFP_IO when the swap cache is small */
 	uint32_t noio_fold; /* the reviewer's variant: aging is restricted as well */
@@ -42,19 +43,22 @@ struct gen_knobs {
 struct gen_rules {
 	/* Accesses that the word remembers, for people. */
 	unsigned int (*refs)(uint64_t flags);
-	/* Tier of a flag word (0..3), and whether its counter is full in the sense of B.4 sort rule 3. */
+	/* Tier of a flag word (0..3), and whether its counter is full in the sense of B.4 sort
+	 * rule 3. */
 	unsigned int (*tier)(uint64_t flags);
 	bool (*saturated)(uint64_t flags);
 	/* Flags after a move up by eviction or forced aging. */
 	uint64_t (*bump)(const struct gen_knobs *k, uint64_t flags);
-	/* Where an off-list folio goes: returns the seq, may clear bits of *flags (PG_active is cleared by the caller). */
+	/* Where an off-list folio goes: returns the seq, may clear bits of *flags (PG_active is
+	 * cleared by the caller). */
 	uint64_t (*place)(const struct gen_knobs *k, const struct lruvec *lv, uint64_t *flags,
 			  bool reclaiming);
 	/* Flags when reclaim isolates the folio. */
 	uint64_t (*isolate)(uint64_t flags);
 	/* Highest tier that is not protected. */
 	int (*tier_idx)(const struct gen_knobs *k, const struct lruvec *lv, unsigned int type);
-	/* refs that a shadow keeps (0..7: bit 0 is its workingset bit, the rest goes next to min_seq). */
+	/* refs that a shadow keeps (0..7: bit 0 is its workingset bit, the rest goes next to
+	 * min_seq). */
 	unsigned int (*token)(uint64_t flags);
 	/* max_seq or a min_seq has changed; under the lock. Optional. */
 	void (*window_moved)(const struct foliage_engine *e, struct lruvec *lv);
@@ -118,10 +122,12 @@ void gen_add(struct foliage_engine *e, struct lruvec *lv, folio_id id, bool recl
 void gen_del(struct foliage_engine *e, struct lruvec *lv, folio_id id);
 void gen_activate(struct foliage_engine *e, struct lruvec *lv, folio_id id);
 void gen_deactivate(struct foliage_engine *e, struct lruvec *lv, folio_id id);
-/* Reparenting marks the child dying, then collects its counters: whoever adds afterwards must see the mark. */
+/* Reparenting marks the child dying, then collects its counters: whoever adds afterwards must see
+ * the mark. */
 void gen_settle_dying(const struct foliage_engine *e, struct lruvec *lv);
 
-/* Move the folio's pages between generation counters (-1: none); correct even while the lruvec is being reparented. */
+/* Move the folio's pages between generation counters (-1: none); correct even while the lruvec is
+ * being reparented. */
 static inline void gen_move_size(const struct foliage_engine *e, struct lruvec *lv, uint64_t flags,
 				 int from, int to)
 {
@@ -136,8 +142,8 @@ static inline void gen_move_size(const struct foliage_engine *e, struct lruvec *
 		gen_settle_dying(e, lv);
 }
 
-/* Move a folio on a list one generation above the oldest of its type, or wherever its flag says it already went;
- * returns the generation. Under the lock. */
+/* Move a folio on a list one generation above the oldest of its type, or wherever its flag says it
+ * already went; returns the generation. Under the lock. */
 int gen_inc(struct foliage_engine *e, struct lruvec *lv, folio_id id, bool *yielded);
 uint64_t gen_type_size(struct foliage_engine *e, struct lruvec *lv, unsigned int type);
 uint64_t gen_active(struct foliage_engine *e, struct lruvec *lv, unsigned int type);
@@ -156,15 +162,16 @@ struct ctrl_pos gen_ctrl_pos(const struct gen_knobs *k, const struct lruvec *lv,
 bool gen_ctrl_ok(const struct ctrl_pos *sp, const struct ctrl_pos *pv);
 /* Tier t is protected when it refaults gain_tier / gain_base times as often as tier 0 (B.6). */
 int gen_tier_idx(const struct gen_knobs *k, const struct lruvec *lv, unsigned int type);
-/* Start of every refault hook: counts it; true when the shadow is recent (B.7): within 4 generations of max_seq, or
- * `exact`: of the oldest generation of now (6.12). */
+/* Start of every refault hook: counts it; true when the shadow is recent (B.7): within 4
+ * generations of max_seq, or `exact`: of the oldest generation of now (6.12). */
 bool gen_refault_begin(struct foliage_engine *e, struct lruvec *lv, folio_id id, uint64_t shadow,
 		       bool exact);
 void gen_refault_tier(struct foliage_engine *e, struct lruvec *lv, folio_id id, unsigned int tier);
 void gen_carry_over(struct foliage_engine *e, struct lruvec *lv, unsigned int type);
 void gen_clear_history(struct foliage_engine *e, struct lruvec *lv, uint64_t seq);
 
-/* Look-ahead of the hit loops: far enough for memory, near enough to stay in the first-level cache. */
+/* Look-ahead of the hit loops: far enough for memory, near enough to stay in the first-level cache.
+ */
 enum { HIT_PREFETCH = 24 };
 
 /* An fd access where accesses are only counted and move nothing (B.2): `next` is inlined. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules of MGLRU in Linux 6.12 (LINUX-6.12.md section 1.1): the policy that can be held against a booted kernel.
+ * Rules of MGLRU in Linux 6.12 (LINUX-6.12.md section 1.1): the policy that can be held against a
+ * booted kernel.
  *
- * The access counter: the first access sets R, the second W, the next three raise C to 3; refs = C + W (0..4), and
- * R only says that there was an access since the folio was last isolated.
+ * The access counter: the first access sets R, the second W, the next three raise C to 3; refs = C
+ * + W (0..4), and R only says that there was an access since the folio was last isolated.
  */
 #include "mm/engine_policies.h"
 #include "mm/gen.h"

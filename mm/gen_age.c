@@ -2,8 +2,9 @@
  *
  * Aging (B.8): closing the oldest generation of a type and opening a new youngest one.
  *
- * Closing is usually free, because eviction has emptied the list. When aging comes first, with four generations in
- * use, the oldest has to be moved up folio by folio: under the lock, which is given up every 4096 folios.
+ * Closing is usually free, because eviction has emptied the list. When aging comes first, with four
+ * generations in use, the oldest has to be moved up folio by folio: under the lock, which is given
+ * up every 4096 folios.
  */
 #include "mm/gen.h"
 #include "mm/walk.h"
@@ -70,8 +71,9 @@ static bool inc_min_seq(struct foliage_engine *e, struct lruvec *lv, unsigned in
 {
 	uint32_t budget = MAX_LRU_BATCH;
 
-	/* The shortcut: folios that may not be evicted are not touched. The list index is reused, so that they
-	 * become the youngest generation: the inversion that the GFP_NOIO thread is about (D.2). */
+	/* The shortcut: folios that may not be evicted are not touched. The list index is reused,
+	 * so that they become the youngest generation: the inversion that the GFP_NOIO thread is
+	 * about (D.2). */
 	if (type_evictable(type, swappiness) && !move_oldest(e, lv, type, &budget))
 		return false;
 	close_oldest(e, lv, type);

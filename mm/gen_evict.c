@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Eviction of the multi-gen family (B.4, C.5): walk the oldest generation of a type from the tail, put what was promoted
- * or is protected where it belongs, isolate the rest, reclaim it. And the loop over batches of one lruvec (B.11).
+ * Eviction of the multi-gen family (B.4, C.5): walk the oldest generation of a type from the tail,
+ * put what was promoted or is protected where it belongs, isolate the rest, reclaim it. And the
+ * loop over batches of one lruvec (B.11).
  *
- *   Linux 6.12 and the newer kernels differ in the loops, not in the idea: 6.12 examines up to 4096 folios a batch and
- *   recomputes its budget each time; newer kernels examine at most what the budget allows and compute it once.
+ *   Linux 6.12 and the newer kernels differ in the loops, not in the idea: 6.12 examines up to 4096
+ *   folios a batch and recomputes its budget each time; newer kernels examine at most what the
+ *   budget allows and compute it once.
  */
 #include "mm/gen.h"
 
@@ -82,7 +84,8 @@ static bool isolate_folio(struct foliage_engine *e, struct lruvec *lv, struct sc
 	struct folio *f = folio_at(e, id);
 	uint64_t old = folio_flags(f), new;
 
-	/* Freeing it would need I/O: dirty, or anonymous without a slot. Clean shmem has its slot in its file. */
+	/* Freeing it would need I/O: dirty, or anonymous without a slot. Clean shmem has its slot
+	 * in its file. */
 	if (!sc->gfp_io && flags_type(old) == TYPE_ANON &&
 	    (old & F_DIRTY || (old & (F_ANON | F_SWAPCACHE)) == F_ANON))
 		return false;
@@ -332,7 +335,8 @@ int64_t gen_evict(struct foliage_engine *e, struct lruvec *lv, struct scan_contr
 
 /* ---- one lruvec ---- */
 
-/* D.2: without __GFP_IO, anon could only be freed from a clean swap cache; when that is small, scan file only. */
+/* D.2: without __GFP_IO, anon could only be freed from a clean swap cache; when that is small, scan
+ * file only. */
 static int scan_swappiness(struct foliage_engine *e, struct lruvec *lv,
 			   const struct scan_control *sc, int swappiness)
 {

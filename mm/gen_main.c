@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules of mainline MGLRU (part B) and of the threads' variants of it (part D): mglru, mglru-revert, mglru-quickfix,
- * mglru-oneline, mglru-credit, mglru-noio. They are one policy with knobs; each variant is a preset.
+ * Rules of mainline MGLRU (part B) and of the threads' variants of it (part D): mglru,
+ * mglru-revert, mglru-quickfix, mglru-oneline, mglru-credit, mglru-noio. They are one policy with
+ * knobs; each variant is a preset.
  *
- * The access counter: refs = R ? C + 1 : 0, and W once five accesses were seen; refs live within a generation, only
- * W survives a move (B.2).
+ * The access counter: refs = R ? C + 1 : 0, and W once five accesses were seen; refs live within a
+ * generation, only W survives a move (B.2).
  */
 #include "mm/engine_policies.h"
 #include "mm/gen.h"
@@ -168,7 +169,8 @@ static void main_walk_young(struct foliage_engine *e, struct lruvec *lv, folio_i
 
 /* ---- coming in ---- */
 
-/* Spend readahead credits, pulling a batch from the lruvec's pot when the cpu's pocket is empty (D.3). */
+/* Spend readahead credits, pulling a batch from the lruvec's pot when the cpu's pocket is empty
+ * (D.3). */
 static bool take_credit(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv,
 			uint32_t nr)
 {

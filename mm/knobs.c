@@ -55,7 +55,8 @@ static int knob_number(const struct foliage_policy *policy, const struct foliage
 	bool whole = knob->kind == FOLIAGE_KNOB_UINT;
 	char *end;
 
-	/* Digits, and for a fraction one point and an exponent: strtod alone also takes blanks, hex, "nan". */
+	/* Digits, and for a fraction one point and an exponent: strtod alone also takes blanks,
+	 * hex, "nan". */
 	if (!*text || text[strspn(text, whole ? "0123456789" : "0123456789.eE+-")])
 		return err_set(err, -EINVAL, "policy %s: %s='%.80s' is not a %s number",
 			       policy->name, knob->name, text, whole ? "whole" : "decimal");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lists of folios by index. A head is an entry of the folio table at a negative index (mm/types.h draws it): an empty
- * list points to itself. All under the lruvec's lock.
+ * Lists of folios by index. A head is an entry of the folio table at a negative index (mm/types.h
+ * draws it): an empty list points to itself. All under the lruvec's lock.
  */
 #ifndef FOLIAGE_MM_LIST_H
 #define FOLIAGE_MM_LIST_H

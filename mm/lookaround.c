@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the page tables say of a folio about to be evicted (A.3), and a look around while there (B.10).
+ * What the page tables say of a folio about to be evicted (A.3), and a look around while there
+ * (B.10).
  *
- * The rmap finds every mapping of the folio; a young bit is cleared and counted. Finding one costs cold cache lines,
- * so the 64 entries around it are read too: young neighbours are promoted now, long before eviction would have
- * asked for each of them, and a dense neighbourhood is told to the Bloom filter of the next aging walk.
+ * The rmap finds every mapping of the folio; a young bit is cleared and counted. Finding one costs
+ * cold cache lines, so the 64 entries around it are read too: young neighbours are promoted now,
+ * long before eviction would have asked for each of them, and a dense neighbourhood is told to the
+ * Bloom filter of the next aging walk.
  */
 #include "mm/gen.h"
 #include "mm/mm_list.h"
@@ -15,7 +17,8 @@ struct window {
 	uint32_t first, end;
 };
 
-/* 64 entries within the VMA and the table, the found one in the middle unless that is too near an edge. */
+/* 64 entries within the VMA and the table, the found one in the middle unless that is too near an
+ * edge. */
 static struct window window_around(const struct foliage_mapping *m)
 {
 	uint32_t half = LOOK_AROUND_PTES / 2, end = MIN(m->last + 1, (uint32_t)PTES_PER_TABLE);
@@ -41,8 +44,8 @@ static struct window run_of(const struct foliage_mapping *m, folio_id id)
 	return run;
 }
 
-/* Who comes with a page-table walk buffer applies the walk's rule: kswapd and proactive reclaim bring one, others
- * have it once aging in the same session needed it. */
+/* Who comes with a page-table walk buffer applies the walk's rule: kswapd and proactive reclaim
+ * bring one, others have it once aging in the same session needed it. */
 static bool has_walk_buffer(const struct scan_control *sc)
 {
 	return sc->walk || sc->kswapd || sc->proactive;
@@ -88,7 +91,8 @@ static void look_around(struct foliage_engine *e, struct scan_control *sc, struc
 		bloom_add(&lv->walk->bloom, gen_max_seq(lv), pmd_key(m));
 }
 
-/* 6.12: a neighbour's look-around touched the folio after it was isolated; it is kept without a look. */
+/* 6.12: a neighbour's look-around touched the folio after it was isolated; it is kept without a
+ * look. */
 static bool marked_since_isolation(const struct foliage_engine *e, uint64_t flags)
 {
 	return e->ops->rules && e->ops->rules->v612 && flags & F_REFERENCED;

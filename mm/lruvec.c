@@ -2,9 +2,10 @@
  *
  * lruvecs and what stands in front of their lists: the per-cpu batches (0.2.1).
  *
- * A folio that has just come in waits in its cpu's add batch, on no list, and is invisible to reclaim until the batch
- * drains: when it is full, when a large folio arrives, when reclaim starts on that cpu. Order within the batch is
- * the order on the list. Batches have a tiny lock of their own, because anyone may drain anyone's.
+ * A folio that has just come in waits in its cpu's add batch, on no list, and is invisible to
+ * reclaim until the batch drains: when it is full, when a large folio arrives, when reclaim starts
+ * on that cpu. Order within the batch is the order on the list. Batches have a tiny lock of their
+ * own, because anyone may drain anyone's.
  */
 #include "mm/engine_policy.h"
 #include "mm/gen.h"
@@ -73,8 +74,8 @@ void lruvec_del_folio(struct foliage_engine *e, struct lruvec *lv, folio_id id)
 	folio_change(e, f, F_LRU | F_UNEVICTABLE, 0);
 }
 
-/* A folio that comes back on a list belongs to the live lruvec from now on, so that the slot of a removed memcg
- * empties by and by. */
+/* A folio that comes back on a list belongs to the live lruvec from now on, so that the slot of a
+ * removed memcg empties by and by. */
 static void adopt(struct foliage_engine *e, struct lruvec *lv, struct folio *f)
 {
 	uint32_t owner = f->owner;
@@ -126,7 +127,8 @@ bool cpu_batch_has(const struct foliage_cpu *cpu, folio_id id)
 	return false;
 }
 
-/* Add batch to the lists; the cpu is locked. Neighbours in the batch mostly share an lruvec: keep its lock. */
+/* Add batch to the lists; the cpu is locked. Neighbours in the batch mostly share an lruvec: keep
+ * its lock. */
 static void drain_add(struct foliage_engine *e, struct foliage_cpu *cpu)
 {
 	struct lruvec *lv = NULL;

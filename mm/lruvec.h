@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * lruvecs: finding the live one of a folio, its lock, its counters; the per-cpu add and activate batches in front
- * of its lists.
+ * lruvecs: finding the live one of a folio, its lock, its counters; the per-cpu add and activate
+ * batches in front of its lists.
  */
 #ifndef FOLIAGE_MM_LRUVEC_H
 #define FOLIAGE_MM_LRUVEC_H
@@ -48,7 +48,8 @@ static inline struct lruvec *lruvec_of(const struct foliage_engine *e, uint32_t 
 	return &e->lruvecs[memcg * e->nr_nodes + node];
 }
 
-/* The nearest lruvec that is not dying: the owner's, or an ancestor's once the owner's memcg was removed. */
+/* The nearest lruvec that is not dying: the owner's, or an ancestor's once the owner's memcg was
+ * removed. */
 static inline struct lruvec *lruvec_live(const struct foliage_engine *e, uint32_t index)
 {
 	struct lruvec *lv = &e->lruvecs[index];
@@ -75,7 +76,8 @@ void lruvec_init(struct foliage_engine *e, struct lruvec *lv, uint32_t index);
 void lruvec_add_unevictable(struct foliage_engine *e, struct lruvec *lv, folio_id id);
 /* Take a folio off whatever list it is on: F_LRU, gen and counters go, refs and the rest stay. */
 void lruvec_del_folio(struct foliage_engine *e, struct lruvec *lv, folio_id id);
-/* Put a folio that is on no list where the policy places it. `reclaiming`: rotated for reclaim (tail). */
+/* Put a folio that is on no list where the policy places it. `reclaiming`: rotated for reclaim
+ * (tail). */
 void lruvec_add_folio(struct foliage_engine *e, struct lruvec *lv, folio_id id, bool reclaiming);
 
 /* Append to the add batch; the last entry drains it. */
@@ -83,7 +85,8 @@ void cpu_queue_add(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id i
 void cpu_queue_activate(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id);
 /* Is the folio still in this cpu's add batch? */
 bool cpu_batch_has(const struct foliage_cpu *cpu, folio_id id);
-/* Drain every registered cpu: reclaim found nothing, or a folio must leave a batch that is not ours. */
+/* Drain every registered cpu: reclaim found nothing, or a folio must leave a batch that is not
+ * ours. */
 void engine_drain_all(struct foliage_engine *e);
 void cpu_lock(struct foliage_engine *e, struct foliage_cpu *cpu);
 void cpu_unlock(struct foliage_engine *e, struct foliage_cpu *cpu);

@@ -15,20 +15,22 @@ void memcg_fini(struct foliage_engine *e);
 /* Charge (nr < 0: uncharge) pages to `memcg` and its ancestors. */
 void memcg_charge(struct foliage_engine *e, uint32_t memcg, int64_t nr);
 
-/* Pre-order walk of the subtree below `root`: start with prev = UINT32_MAX; UINT32_MAX at the end. Children in
- * order of creation. Only used slots, online or not. */
+/* Pre-order walk of the subtree below `root`: start with prev = UINT32_MAX; UINT32_MAX at the end.
+ * Children in order of creation. Only used slots, online or not. */
 uint32_t memcg_next(const struct foliage_engine *e, uint32_t root, uint32_t prev);
 
-/* Between the two no slot that was met in the tree is given to another memcg: around everything that walks the tree and
- * uses the lruvecs it finds. Returns what memcg_leave() wants. */
+/* Between the two no slot that was met in the tree is given to another memcg: around everything
+ * that walks the tree and uses the lruvecs it finds. Returns what memcg_leave() wants. */
 unsigned int memcg_enter(struct foliage_engine *e);
 void memcg_leave(struct foliage_engine *e, unsigned int session);
-/* Free the slots of memcgs that have died and whose sessions are over; under the tree lock or alone. */
+/* Free the slots of memcgs that have died and whose sessions are over; under the tree lock or
+ * alone. */
 void memcg_settle(struct foliage_engine *e);
 
 bool memcg_has_ancestor(const struct foliage_engine *e, uint32_t memcg, uint32_t ancestor);
 
-/* Protection of `memcg` as seen by a reclaim whose target is `target` (the target itself has none). */
+/* Protection of `memcg` as seen by a reclaim whose target is `target` (the target itself has none).
+ */
 bool memcg_below_min(const struct foliage_engine *e, uint32_t target, uint32_t memcg);
 bool memcg_below_low(const struct foliage_engine *e, uint32_t target, uint32_t memcg);
 /* Scale a scan budget by the protection (A.8). */
@@ -38,10 +40,12 @@ uint64_t memcg_protect_scan(const struct foliage_engine *e, const struct scan_co
 /* A statistic of the memcg's subtree, all nodes. */
 int64_t memcg_stat(const struct foliage_engine *e, uint32_t memcg, enum stat_item item);
 
-/* O(folios) walker over the tree, usage, owners, ids and the memcg LRU: 0, or -EUCLEAN and why. Nobody else may run. */
+/* O(folios) walker over the tree, usage, owners, ids and the memcg LRU: 0, or -EUCLEAN and why.
+ * Nobody else may run. */
 int memcg_is_valid(struct foliage_engine *e, struct err *err);
 
-/* B.12: is there a lruvec of sc->node worth reclaiming whose oldest generation is older than e->min_ttl_ms? */
+/* B.12: is there a lruvec of sc->node worth reclaiming whose oldest generation is older than
+ * e->min_ttl_ms? */
 bool lru_gen_min_ttl_ok(struct foliage_engine *e, struct scan_control *sc);
 
 /* memcg LRU (B.11), mm/memcg_lru.c. */

@@ -2,14 +2,16 @@
  *
  * mm lists: see mm_list.h.
  *
- * Each lruvec remembers in `head` how far its running pass came, and in `tail` the first process added since its
- * previous pass. A process joins at the end of its memcg's list, so everything from `tail` on is new: there the
- * Bloom filter knows nothing, and the walker that comes by turns to scanning everything.
+ * Each lruvec remembers in `head` how far its running pass came, and in `tail` the first process
+ * added since its previous pass. A process joins at the end of its memcg's list, so everything from
+ * `tail` on is new: there the Bloom filter knows nothing, and the walker that comes by turns to
+ * scanning everything.
  *
- * A process is skipped unless it ran on the node since it was last visited: what did not run touched nothing.
+ * A process is skipped unless it ran on the node since it was last visited: what did not run
+ * touched nothing.
  *
- * Entries live in chunks that never move, so that foliage_mm_ran() needs no lock; a number is reused only when no
- * walker holds it.
+ * Entries live in chunks that never move, so that foliage_mm_ran() needs no lock; a number is
+ * reused only when no walker holds it.
  */
 #include "mm/mm_list.h"
 #include "mm/gen.h"

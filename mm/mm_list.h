@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The processes whose page tables an aging walk visits (B.9): a FIFO per memcg, and for each lruvec a cursor in it.
+ * The processes whose page tables an aging walk visits (B.9): a FIFO per memcg, and for each lruvec
+ * a cursor in it.
  *
- * One pass over the list is one walk; walkers of the same sequence number share it, each taking the next process.
- * The one that runs off the end has finished the walk, and is the only one told so.
+ * One pass over the list is one walk; walkers of the same sequence number share it, each taking the
+ * next process. The one that runs off the end has finished the walk, and is the only one told so.
  */
 #ifndef FOLIAGE_MM_MM_LIST_H
 #define FOLIAGE_MM_MM_LIST_H
@@ -34,13 +35,14 @@ struct mm_walk {
 	struct lruvec *lv;
 	uint64_t seq;
 	int swappiness;
-	bool force_scan; /* visit everything: asked for, or met a process newer than the last pass */
+	bool force_scan;  /* visit everything: asked for, or met a process newer than the last pass
+			   */
 	uint64_t batched; /* pages moved since others were last let in */
 	uint64_t stat[WALK_STATS];
 };
 
-/* Give back *mm (MM_NONE: none yet) and take the next process that is worth a visit. Returns true, with MM_NONE,
- * to the one walker of walk->seq that reached the end of the list. */
+/* Give back *mm (MM_NONE: none yet) and take the next process that is worth a visit. Returns true,
+ * with MM_NONE, to the one walker of walk->seq that reached the end of the list. */
 bool mm_list_next(struct mm_walk *walk, int32_t *mm);
 /* Count a walk as finished without walking; true for one caller per seq. */
 bool mm_list_skip(struct foliage_engine *e, struct lruvec *lv, uint64_t seq);

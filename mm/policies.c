@@ -124,7 +124,8 @@ static int policy_load(const char *name, struct policy_choice *choice, struct er
 	const char *defect;
 	char *path = NULL;
 
-	/* Without a slash dlopen would search the library path, which is not what a file name means. */
+	/* Without a slash dlopen would search the library path, which is not what a file name
+	 * means. */
 	if (asprintf(&path, "%s%s", strchr(name, '/') ? "" : "./", name) < 0)
 		return err_set(err, -ENOMEM, "%.200s: out of memory", name);
 	choice->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -155,7 +156,8 @@ static int choice_knobs(struct policy_choice *choice, const char *settings, stru
 {
 	const struct foliage_policy *policy = choice->policy;
 
-	/* A policy without a knob structure still gets memory, so that settings for it meet one error path. */
+	/* A policy without a knob structure still gets memory, so that settings for it meet one
+	 * error path. */
 	choice->knobs = calloc(1, MAX(policy->knobs_size, sizeof(double)));
 	if (!choice->knobs)
 		return err_set(err, -ENOMEM, "policy %s: out of memory", policy->name);

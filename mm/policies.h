@@ -21,12 +21,13 @@ struct policy_choice {
 
 const struct foliage_policy *policy_find(const char *name);
 
-/* Parse one policy text. -ENOENT: unknown policy (the message suggests the nearest), -EINVAL: bad knob or value,
- * -ELIBBAD: a shared object that is no policy. On success free with policy_choice_free. */
+/* Parse one policy text. -ENOENT: unknown policy (the message suggests the nearest), -EINVAL: bad
+ * knob or value, -ELIBBAD: a shared object that is no policy. On success free with
+ * policy_choice_free. */
 int policy_parse(const char *text, struct policy_choice *choice, struct err *err);
 
-/* Parse "a,b:k=1,k2=2,c" or "all": a comma starts a new policy unless what follows is `knob=`. The array is
- * malloc'ed and belongs to the caller. "all" is every built-in policy. */
+/* Parse "a,b:k=1,k2=2,c" or "all": a comma starts a new policy unless what follows is `knob=`. The
+ * array is malloc'ed and belongs to the caller. "all" is every built-in policy. */
 int policy_parse_list(const char *text, struct policy_choice **choices, size_t *nr,
 		      struct err *err);
 void policy_choice_free(struct policy_choice *choice);

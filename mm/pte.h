@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Entries of a PTE table: runs of entries that map one folio, their young and dirty bits. The world sets the bits
- * whenever it likes, as hardware does; here they are read and cleared with atomic operations.
+ * Entries of a PTE table: runs of entries that map one folio, their young and dirty bits. The world
+ * sets the bits whenever it likes, as hardware does; here they are read and cleared with atomic
+ * operations.
  */
 #ifndef FOLIAGE_MM_PTE_H
 #define FOLIAGE_MM_PTE_H
@@ -15,8 +16,8 @@ enum {
 	LOOK_AROUND_PTES = 64,
 };
 
-/* What an entry maps: FOLIO_NONE when it is not present. Others may unmap meanwhile; a folio that has just left is
- * at worst promoted for somebody else's access. */
+/* What an entry maps: FOLIO_NONE when it is not present. Others may unmap meanwhile; a folio that
+ * has just left is at worst promoted for somebody else's access. */
 static inline folio_id pte_folio(const struct foliage_engine *e, const struct foliage_pte_table *t,
 				 uint32_t i)
 {

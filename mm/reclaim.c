@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reclaim from the outside in: one session is a loop over priorities 12..0 (A.6); each pass shrinks every eligible
- * lruvec of the target, until enough pages are free. Memcg-limit reclaim walks the subtree; global reclaim of the
- * multi-gen family goes through the memcg LRU (B.11).
+ * Reclaim from the outside in: one session is a loop over priorities 12..0 (A.6); each pass shrinks
+ * every eligible lruvec of the target, until enough pages are free. Memcg-limit reclaim walks the
+ * subtree; global reclaim of the multi-gen family goes through the memcg LRU (B.11).
  */
 #include "mm/reclaim.h"
 #include "mm/policies.h"
@@ -63,8 +63,8 @@ static void shrink_memcg(struct foliage_engine *e, struct scan_control *sc, uint
 	engine_yield(e);
 }
 
-/* Each memcg of the subtree once. An ordinary request stops as soon as it has enough; the next one starts behind
- * where it stopped, so that siblings take turns. */
+/* Each memcg of the subtree once. An ordinary request stops as soon as it has enough; the next one
+ * starts behind where it stopped, so that siblings take turns. */
 static void shrink_tree(struct foliage_engine *e, struct scan_control *sc)
 {
 	_Atomic uint32_t *iter = &e->memcgs[sc->target].reclaim_iter;
@@ -151,7 +151,8 @@ int64_t reclaim_session(struct foliage_engine *e, struct scan_control *sc)
 	sc->cpu->in_reclaim = true;
 	sc->priority = initial_priority(e, sc);
 	priority_loop(e, sc);
-	/* Last resorts, when nothing at all came (A.6): the whole tree, active lists, memory.low. */
+	/* Last resorts, when nothing at all came (A.6): the whole tree, active lists, memory.low.
+	 */
 	if (!sc->nr_reclaimed && !sc->kswapd && !sc->full_walk) {
 		sc->full_walk = true;
 		sc->priority = DEF_PRIORITY;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Internal side of reclaim: the per-folio part that every policy shares (A.6, mm/shrink.c) and the priority loop
- * (mm/reclaim.c).
+ * Internal side of reclaim: the per-folio part that every policy shares (A.6, mm/shrink.c) and the
+ * priority loop (mm/reclaim.c).
  */
 #ifndef FOLIAGE_MM_RECLAIM_H
 #define FOLIAGE_MM_RECLAIM_H
@@ -15,14 +15,15 @@ struct folio_set {
 	folio_id ids[MIN_LRU_BATCH];
 };
 
-/* Try to free each folio of `set`; returns the pages freed. What survives is left in `set` in order, to be put back;
- * F_ACTIVE marks those that were activated. */
+/* Try to free each folio of `set`; returns the pages freed. What survives is left in `set` in
+ * order, to be put back; F_ACTIVE marks those that were activated. */
 int64_t shrink_folio_list(struct foliage_engine *e, struct scan_control *sc, struct folio_set *set);
 
 /* Survivors back on the lists; takes the locks. */
 void putback_folios(struct foliage_engine *e, const struct folio_set *set);
 
-/* Swappiness in force for an lruvec and request (B.11 get_swappiness; 201 kept, 0: anon not reclaimable). */
+/* Swappiness in force for an lruvec and request (B.11 get_swappiness; 201 kept, 0: anon not
+ * reclaimable). */
 int get_swappiness(const struct foliage_engine *e, const struct lruvec *lv,
 		   const struct scan_control *sc);
 /* Could anon of this memcg be reclaimed: swap space left? (A.5.2) */

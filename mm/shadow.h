@@ -5,7 +5,8 @@
  *     63 ............... 28 | 27 ........ 12 | 11 ..... 2 | 1 |     0
  *     timestamp (36 bits)   | memcg id (16)  | node (10)  | W | always 1
  *
- * The timestamp is the non-resident age (classic), or min_seq << 2 | refs bits (multi-gen), truncated.
+ * The timestamp is the non-resident age (classic), or min_seq << 2 | refs bits (multi-gen),
+ * truncated.
  */
 #ifndef FOLIAGE_MM_SHADOW_H
 #define FOLIAGE_MM_SHADOW_H

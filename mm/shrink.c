@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What reclaim does with each isolated folio, whatever the policy (A.6): the order of the tests is the order of the
- * spec, and the first that applies decides. A folio leaves through the backend's evict(), which gets the shadow;
- * the others stay in the set, marked F_ACTIVE if they were activated, and go back on the lists.
+ * What reclaim does with each isolated folio, whatever the policy (A.6): the order of the tests is
+ * the order of the spec, and the first that applies decides. A folio leaves through the backend's
+ * evict(), which gets the shadow; the others stay in the set, marked F_ACTIVE if they were
+ * activated, and go back on the lists.
  */
 #include "mm/reclaim.h"
 #include "mm/engine.h"
@@ -74,8 +75,8 @@ static enum outcome write_out(struct foliage_engine *e, struct scan_control *sc,
 	if (!(flags & F_DIRTY))
 		return OUT_GO_ON;
 	if (!(flags & F_SWAPBACKED)) {
-		/* Reclaim never writes file pages: the flusher does, and the end of its I/O brings the folio to
-		 * where it is evicted next. */
+		/* Reclaim never writes file pages: the flusher does, and the end of its I/O brings
+		 * the folio to where it is evicted next. */
 		folio_change(e, f, 0, F_RECLAIM);
 		return OUT_ACTIVATE;
 	}
@@ -102,7 +103,8 @@ static enum outcome write_out(struct foliage_engine *e, struct scan_control *sc,
 	return OUT_KEEP;
 }
 
-/* Out of the cache, with a shadow: the non-resident clock and the tier counters move here (A.7, B.7, C.8). */
+/* Out of the cache, with a shadow: the non-resident clock and the tier counters move here (A.7,
+ * B.7, C.8). */
 static enum outcome free_folio(struct foliage_engine *e, struct scan_control *sc, folio_id id)
 {
 	struct folio *f = folio_at(e, id);
@@ -127,7 +129,8 @@ static enum outcome shrink_folio(struct foliage_engine *e, struct scan_control *
 	enum outcome out = OUT_GO_ON;
 	bool clean_only = false;
 
-	/* Most folios are clean, unmapped and unpinned file folios: nothing below can hold them but references. */
+	/* Most folios are clean, unmapped and unpinned file folios: nothing below can hold them but
+	 * references. */
 	if (__builtin_expect((flags & (F_LOCKED | F_UNEVICTABLE | F_MLOCKED | F_MAPPED |
 				       F_WRITEBACK | F_DIRTY | F_SWAPBACKED | F_PINS_MASK)) == 0,
 			     1)) {

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * The nouns of the engine, defined once. Spec sections are those of the algorithm specification (docs/spec-map.md).
+ * The nouns of the engine, defined once. Spec sections are those of the algorithm specification
+ * (docs/spec-map.md).
  *
- *   folio     the unit of reclaim: 1..512 base pages, one entry of the folio table, named by its index. All its
- *             state is one 64-bit word (mm/folio.h) that a hit updates without a lock.
- *   list      circular, doubly linked by 32-bit indices. Heads sit in the same table at negative indices, so
- *             that unlinking needs no branch and no knowledge of the list.
+ *   folio     the unit of reclaim: 1..512 base pages, one entry of the folio table, named by its
+ *             index. All its state is one 64-bit word (mm/folio.h) that a hit updates without a
+ *             lock.
+ *   list      circular, doubly linked by 32-bit indices. Heads sit in the same table at negative
+ *             indices, so that unlinking needs no branch and no knowledge of the list.
  *   lruvec    the reclaim domain of one (memcg, node): a lock, its lists, its counters.
  *   memcg     a node of the tree of groups, with limits and protection; slot 0 is the root.
- *   gen, seq  a generation: seq counts up for ever, gen = seq mod 4 names the list; the flag word keeps gen + 1
- *             (0: on no list). A folio's flag gen and the list it is on may differ: promotion changes the
- *             flag, eviction moves the folio when it meets it.
+ *   gen, seq  a generation: seq counts up for ever, gen = seq mod 4 names the list; the flag word
+ *             keeps gen + 1 (0: on no list). A folio's flag gen and the list it is on may differ:
+ *             promotion changes the flag, eviction moves the folio when it meets it.
  *   tier      a class of refs inside a generation, for statistics only.
- *   shadow    what is left of an evicted folio: 64 bits, kept by the backend, handed back at the refault.
+ *   shadow    what is left of an evicted folio: 64 bits, kept by the backend, handed back at the
+ *             refault.
  *   backend   what the world answers: is it young, unmap it, write it, drop it, what time is it.
  *   cpu       what a kernel keeps per CPU: the add and activate batches; owned by the caller.
  *
@@ -119,13 +122,15 @@ struct lru_gen {
 	counter_t nr_pages[MAX_NR_GENS][NR_TYPES][MAX_NR_ZONES];
 	counter_t nr_active[NR_TYPES]; /* FG: pages with refs >= activated (C.10) */
 	counter_t ra_credits;          /* readahead credits (D.3) */
-	/* Tier feedback (B.6), under the lock but for refaulted and evicted, which are only statistics. */
+	/* Tier feedback (B.6), under the lock but for refaulted and evicted, which are only
+	 * statistics. */
 	uint64_t avg_refaulted[NR_TYPES][MAX_NR_TIERS];
 	uint64_t avg_total[NR_TYPES][MAX_NR_TIERS];
 	counter_t evicted[MAX_NR_HIST][NR_TYPES][MAX_NR_TIERS];
 	counter_t refaulted[MAX_NR_HIST][NR_TYPES][MAX_NR_TIERS];
 	uint64_t protected_[MAX_NR_HIST][NR_TYPES][MAX_NR_TIERS];
-	/* What one more fd access makes of (gen + 1, refs), for each type: see mm/fg.c. Rebuilt when the window moves. */
+	/* What one more fd access makes of (gen + 1, refs), for each type: see mm/fg.c. Rebuilt
+	 * when the window moves. */
 	uint16_t next_access[NR_TYPES][128];
 	/* memcg LRU (B.11), under the node's memcg-LRU lock. */
 	uint8_t memcg_gen, memcg_seg, memcg_bin;
@@ -136,7 +141,8 @@ struct lru_gen {
 struct clru {
 	counter_t size[5]; /* pages per LIST_INACTIVE_ANON .. LIST_UNEVICTABLE */
 	counter_t nonresident_age;
-	/* What decisions read: the live numbers, or under clru-6.12 those of the last flush (1.2, A.5). */
+	/* What decisions read: the live numbers, or under clru-6.12 those of the last flush (1.2,
+	 * A.5). */
 	counter_t frozen_size[4], frozen_activate[NR_TYPES];
 	counter_t refaults[NR_TYPES]; /* ACTIVATE at the end of the last session */
 	counter_t isolated[NR_TYPES]; /* pages in the hands of reclaimers */
@@ -172,8 +178,8 @@ struct memcg { /* the tree is read without a lock, written under the tree lock *
 	atomic_int nr_mms;
 	uint32_t unlinked; /* of a free slot: e->grace when it left the tree */
 	bool retired; /* of a free slot: nobody is in its lruvecs, the policy's state is gone */
-	_Atomic uint32_t
-		reclaim_iter; /* where the next partial walk of the subtree goes on; UINT32_MAX: start */
+	_Atomic uint32_t reclaim_iter; /* where the next partial walk of the subtree goes on;
+					  UINT32_MAX: start */
 };
 
 /* Refs carried by a shadow, one packing for every policy (A.7): see mm/shadow.h. */
@@ -203,8 +209,8 @@ struct foliage_engine {
 	struct node *nodes;
 	_Atomic uint16_t *memcg_of_id; /* [65536] slot + 1, 0: vanished */
 	uint16_t last_memcg_id;
-	/* Slots that have left the tree are reused two steps of `grace` later; a step waits for the sessions that
-	 * began before the last one (memcg_enter). */
+	/* Slots that have left the tree are reused two steps of `grace` later; a step waits for the
+	 * sessions that began before the last one (memcg_enter). */
 	_Atomic uint32_t grace, sessions[2];
 	pthread_mutex_t tree_lock; /* memcg tree, mm lists, list of cpus */
 	struct foliage_cpu *cpus;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The aging walk (B.9): read and clear the young bits of every process of a memcg, so that pages used through page
- * tables rise without an rmap lookup for each.
+ * The aging walk (B.9): read and clear the young bits of every process of a memcg, so that pages
+ * used through page tables rise without an rmap lookup for each.
  *
- * It pays because young entries come in clumps. A PTE table is visited only if the Bloom filter says that the
- * previous walk, or eviction's look-around since, found it dense: one young entry in eight. Where the world keeps
- * an accessed bit for whole tables, an old one is not even asked for.
+ * It pays because young entries come in clumps. A PTE table is visited only if the Bloom filter
+ * says that the previous walk, or eviction's look-around since, found it dense: one young entry in
+ * eight. Where the world keeps an accessed bit for whole tables, an old one is not even asked for.
  *
- * No engine lock is held while walking. After each gigabyte of address space, once enough has moved, the process is
- * let go, others may run, and the walk resumes where it was.
+ * No engine lock is held while walking. After each gigabyte of address space, once enough has
+ * moved, the process is let go, others may run, and the walk resumes where it was.
  */
 #include "mm/walk.h"
 #include "mm/gen.h"
@@ -113,7 +113,8 @@ static void read_table(struct mm_walk *walk, const struct foliage_mapping *m, st
 	}
 }
 
-/* All VMAs that share the table of *m; leaves the first mapping after it in *m. False at the end of the process. */
+/* All VMAs that share the table of *m; leaves the first mapping after it in *m. False at the end of
+ * the process. */
 static bool visit_pmd(struct mm_walk *walk, struct foliage_mapping *m)
 {
 	struct foliage_engine *e = walk->e;
@@ -144,8 +145,8 @@ static bool visit_pmd(struct mm_walk *walk, struct foliage_mapping *m)
 	return more;
 }
 
-/* Walk from *from to the end of the process, or to a gigabyte boundary where it is time to let others in: then true,
- * and *from is where to resume. */
+/* Walk from *from to the end of the process, or to a gigabyte boundary where it is time to let
+ * others in: then true, and *from is where to resume. */
 static bool walk_section(struct mm_walk *walk, uint32_t mm, uint64_t *from)
 {
 	struct foliage_engine *e = walk->e;

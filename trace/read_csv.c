@@ -2,7 +2,8 @@
  *
  * CSV: which column means what comes from trace_options.columns, "key=column,...", a column being a
  * header's name or a number from 1 on; or from a header whose names are known. Keys:
- *   page    page number             block   sector of 512 bytes        offset  byte offset or address
+ *   page    page number             block   sector of 512 bytes        offset  byte offset or
+ *           address
  *   size    bytes of the request    nr      pages of the request
  *   op      read, write, load, store, exec (or r, w, l, s, x, or a SCSI command in hexadecimal)
  *   file, process   names

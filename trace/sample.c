@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Spatial sampling: a page is in the sample with all its accesses or not at all, so that reuse distances shrink by
- * the rate and a room shrunk by the rate sees the same misses.
+ * Spatial sampling: a page is in the sample with all its accesses or not at all, so that reuse
+ * distances shrink by the rate and a room shrunk by the rate sees the same misses.
  *
- * Which pages: not those whose number hashes below a threshold, as is usual. A few pages take most of the
- * accesses of a skewed trace, and whether the hash picks the hottest one or none of the first hundred moves the
- * whole curve. Pages are put in the order of their number of accesses, and within one number in the order of
- * appearance; page p of that order is in when the fraction of p times the golden ratio (plus the seed's offset)
- * is below the rate. Those fractions are spread as evenly as can be over any stretch, so every class of pages, the
- * hot, the warm, those used once, those of each part of the trace, is there with its share. A larger rate only
- * adds pages. docs/mrc.md has the errors of both ways.
+ * Which pages: not those whose number hashes below a threshold, as is usual. A few pages take most
+ * of the accesses of a skewed trace, and whether the hash picks the hottest one or none of the
+ * first hundred moves the whole curve. Pages are put in the order of their number of accesses, and
+ * within one number in the order of appearance; page p of that order is in when the fraction of p
+ * times the golden ratio (plus the seed's offset) is below the rate. Those fractions are spread as
+ * evenly as can be over any stretch, so every class of pages, the hot, the warm, those used once,
+ * those of each part of the trace, is there with its share. A larger rate only adds pages.
+ * docs/mrc.md has the errors of both ways.
  */
 #include "trace/sample.h"
 
@@ -85,7 +86,8 @@ static int choose_levels(const struct resolved *r, const double *rates, size_t n
 	return code;
 }
 
-/* The tables of each sample have the size that its n and nr_ids say, which is how resolved_free() knows it. */
+/* The tables of each sample have the size that its n and nr_ids say, which is how resolved_free()
+ * knows it. */
 static int make_tables(const struct resolved *whole, const uint8_t *level, size_t nr,
 		       struct resolved *out)
 {
@@ -115,7 +117,8 @@ static int make_tables(const struct resolved *whole, const uint8_t *level, size_
 	return 0;
 }
 
-/* Ids of a trace count up as they appear first, and so they do in a sample: one pass over the ids renumbers them. */
+/* Ids of a trace count up as they appear first, and so they do in a sample: one pass over the ids
+ * renumbers them. */
 static void renumber(const struct resolved *whole, const uint8_t *level, size_t l, uint32_t *number,
 		     struct resolved *out)
 {
@@ -129,7 +132,8 @@ static void renumber(const struct resolved *whole, const uint8_t *level, size_t 
 	}
 }
 
-/* The accesses of the largest sample, by the ids of the whole trace; the smaller ones are parts of it. */
+/* The accesses of the largest sample, by the ids of the whole trace; the smaller ones are parts of
+ * it. */
 static void gather(const struct resolved *whole, const uint8_t *level, struct resolved *out)
 {
 	uint64_t n = 0;

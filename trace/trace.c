@@ -2,7 +2,8 @@
  *
  * Opening a trace: which format is it? In this order:
  *   1. what the caller says;
- *   2. the magic of Foliage's own format and fio's first line, which no other format can begin with;
+ *   2. the magic of Foliage's own format and fio's first line, which no other format can begin
+ *      with;
  *   3. the name's ending, packing's ending aside;
  *   4. the content: text by its first line, binary by whether the first records make sense.
  * Raw u32 and u64 look like anything, so they are recognized by name only.

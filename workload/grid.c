@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cases by policies by seeds. Rows: every metric of every case and policy beside what was published,
- * then the ratio of each policy to mglru beside the published ratio, where errors common to both
- * cancel. From three runs up a row of half the width of the 95 % confidence interval goes with each
- * mean.
+ * Cases by policies by seeds. Rows: every metric of every case and policy beside what was
+ * published, then the ratio of each policy to mglru beside the published ratio, where errors common
+ * to both cancel. From three runs up a row of half the width of the 95 % confidence interval goes
+ * with each mean.
  */
 #include "workload/grid.h"
 

@@ -39,10 +39,11 @@ struct kernel_run {
 
 	char engine[192]; /* policy text */
 	uint32_t room;
-	uint32_t
-		spread; /* the engine's counts are means over rooms of room - spread .. room + spread */
-	/* The rooms that the kernel's own file_pages allow: it frees 64 pages at a time, so a window ends between
-	 * room - 63 and room. low > high: the room changed during the run. 0: not known. */
+	uint32_t spread; /* the engine's counts are means over rooms of room - spread .. room +
+			    spread */
+	/* The rooms that the kernel's own file_pages allow: it frees 64 pages at a time, so a
+	 * window ends between room - 63 and room. low > high: the room changed during the run. 0:
+	 * not known. */
 	uint32_t room_low, room_high;
 	size_t done; /* windows that the engine has run */
 	uint64_t hash;

@@ -16,7 +16,8 @@
 #include "workload/data.h"
 #include "workload/kernel_compare.h"
 
-/* A page of room more or less moves a run by up to 0.3 %: the engine is run in five rooms around the kernel's. */
+/* A page of room more or less moves a run by up to 0.3 %: the engine is run in five rooms around
+ * the kernel's. */
 enum { SPREAD = 8 };
 
 static const struct {

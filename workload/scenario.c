@@ -3,21 +3,18 @@
  * The compiler of scenario texts: declarations become tables, generators become accesses,
  * everything else becomes a text that an operation names.
  *
- *     file NAME PAGES | exec NAME PAGES | anon NAME PAGES
- *     group PATH | process NAME GROUP
- *     zipf GEN FILE OP N THETA SEED PERMSEED
- *     uniform GEN FILE OP FIRST N SEED
- *     scan GEN FILE OP FIRST N PAGES_A_CALL
- *     trace GEN FILE OP PATH                    any trace that Foliage reads; pages modulo the file's
- *     as PROCESS                                who does what follows
- *     run COUNT GEN[*WEIGHT] ...                COUNT requests, the generators taking turns by weight
- *     do PROCESS-LINE                           fsync FILE, fadvise FILE ADVICE, madvise FILE FIRST N ADVICE
- *     repeat N ... end                          the lines between, N times; generators go on where they were
- *     lru y|n, zram BYTES, policy TEXT, tlb N   the machine
- *     expect agree PERCENT                      accesses that must agree
- *     expect within PERCENT                     how far refaults and pgsteal may be off
- *     expect room PAGES                         the room is known to so many pages only: the best is judged
- *     anything else                             a control line: stat, dump, flush, knob, set, reclaim,
+ *     file NAME PAGES | exec NAME PAGES | anon NAME PAGES group PATH | process NAME GROUP zipf GEN
+ *     FILE OP N THETA SEED PERMSEED uniform GEN FILE OP FIRST N SEED scan GEN FILE OP FIRST N
+ *     PAGES_A_CALL trace GEN FILE OP PATH                    any trace that Foliage reads; pages
+ *     modulo the file's as PROCESS                                who does what follows run COUNT
+ *     GEN[*WEIGHT] ...                COUNT requests, the generators taking turns by weight do
+ *     PROCESS-LINE                           fsync FILE, fadvise FILE ADVICE, madvise FILE FIRST N
+ *     ADVICE repeat N ... end                          the lines between, N times; generators go on
+ *     where they were lru y|n, zram BYTES, policy TEXT, tlb N   the machine expect agree PERCENT
+ *     accesses that must agree expect within PERCENT                     how far refaults and
+ *     pgsteal may be off expect room PAGES                         the room is known to so many
+ *     pages only: the best is judged anything else                             a control line:
+ *     stat, dump, flush, knob, set, reclaim,
  *                                               lru_gen, sleep
  */
 #include "workload/scenario.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Suite fio-mmap: the published mmap table of the 16 GiB limit, ioengine=mmap with fadvise_hint=0, so
- * that the mapping is not advised random and its accessed bits count.
+ * Suite fio-mmap: the published mmap table of the 16 GiB limit, ioengine=mmap with fadvise_hint=0,
+ * so that the mapping is not advised random and its accessed bits count.
  */
 #include "base/bits.h"
 #include "workload/fio_mmap.h"
 
-/* Published refaults lie below 0.162 and 0.106, what a cache that keeps the likeliest 40 % of the blocks
- * for ever would have. */
+/* Published refaults lie below 0.162 and 0.106, what a cache that keeps the likeliest 40 % of the
+ * blocks for ever would have. */
 static const char not_reproducible[] =
 	"published below what keeping the likeliest pages for ever could reach: not reproducible";
 

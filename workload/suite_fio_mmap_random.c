@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Suite fio-mmap-random: theta 1.1 of the mmap table without fadvise_hint=0: fio advises the mapping
- * random, which takes recency from it. Published: no gain of fg over mglru. Refaults were not published;
- * the order of rates is, and rates fall with refaults.
+ * Suite fio-mmap-random: theta 1.1 of the mmap table without fadvise_hint=0: fio advises the
+ * mapping random, which takes recency from it. Published: no gain of fg over mglru. Refaults were
+ * not published; the order of rates is, and rates fall with refaults.
  */
 #include "base/bits.h"
 #include "workload/fio_mmap.h"

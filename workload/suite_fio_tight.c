@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Suite fio-tight: nine cases of limit and theta, ioengine=mmap, and one of them again with all jobs at
- * once for the time they wait at the lruvec's lock.
+ * Suite fio-tight: nine cases of limit and theta, ioengine=mmap, and one of them again with all
+ * jobs at once for the time they wait at the lruvec's lock.
  */
 #include "base/bits.h"
 #include "workload/fio_mmap.h"

@@ -4,24 +4,28 @@
  *
  * A policy decides which pages of a full room stay. There are two ways to write one:
  *
- *   1. The reduced interface below: a fixed room, dense page ids, one access after another. FIFO, LRU, ARC,
- *      LIRS and the other reference policies are written so, and so is a policy loaded from a shared
- *      object (`foliage replay --policy ./mine.so`), which exports one symbol:
+ *   1. The reduced interface below: a fixed room, dense page ids, one access after another. FIFO,
+ *      LRU, ARC, LIRS and the other reference policies are written so, and so is a policy loaded
+ *      from a shared object (`foliage replay --policy ./mine.so`), which exports one symbol:
  *
- *          const struct foliage_policy foliage_policy = { .abi = FOLIAGE_POLICY_ABI, .name = "mine", ... };
+ *          const struct foliage_policy foliage_policy = {
+ *              .abi = FOLIAGE_POLICY_ABI, .name = "mine", .create = ..., .access = ...,
+ *          };
  *
- *   2. An engine policy (`engine` set instead of `create`): CLRU, MGLRU and their kin, which rank folios for
- *      the whole engine. Those live in mm/ and are not loadable.
+ *   2. An engine policy (`engine` set instead of `create`): CLRU, MGLRU and their kin, which rank
+ *      folios for the whole engine. Those live in mm/ and are not loadable.
  *
  * Nouns
  *   room     how many pages fit, fixed for the life of a policy object.
  *   id       a page, numbered 0..nr_ids-1 in order of first appearance in the trace.
- *   access   one reference to one id; a hit if the page is in the room, else a miss that brings it in.
+ *   access   one reference to one id; a hit if the page is in the room, else a miss that brings it
+ *            in.
  *   refault  a miss of a page that has been in the room before.
  *   knob     a named, typed, bounded parameter: `fg:tail_mode=min,refs_max=15`.
  *
- * Thread-safety: a policy object is used by one thread at a time; several objects may run at once, so a
- * policy keeps no writable globals. Errors are negative errno values. A policy never prints and never exits.
+ * Thread-safety: a policy object is used by one thread at a time; several objects may run at once,
+ * so a policy keeps no writable globals. Errors are negative errno values. A policy never prints
+ * and never exits.
  */
 #ifndef FOLIAGE_POLICY_H
 #define FOLIAGE_POLICY_H
@@ -125,17 +129,17 @@ struct foliage_policy_env {
 	uint64_t nr_accesses; /* how many will come, 0 if unknown */
 	uint64_t seed;
 	/* Only for FOLIAGE_POLICY_OFFLINE: */
-	const uint64_t *
-		next; /* next[i]: index of the next access to the id of access i, or FOLIAGE_NEVER */
+	const uint64_t *next;   /* next[i]: index of the next access to the id of access i, or
+				   FOLIAGE_NEVER */
 	const uint32_t *counts; /* counts[id]: accesses in the whole trace */
 	/* Optional, and only called while set: */
 	void (*event)(void *ctx, const struct foliage_event *event);
 	void *event_ctx;
-	/* The size that the run stands for divided by `room`, at least 1: a scaled-down run must behave as
-	 * the modelled size (scan budget, inactive ratio). */
+	/* The size that the run stands for divided by `room`, at least 1: a scaled-down run must
+	 * behave as the modelled size (scan budget, inactive ratio). */
 	double scale;
-	/* Only for mapped accesses: order[id] is the page's place in its address space, so that neighbours in
-	 * the trace's numbering share page tables. NULL: ids are their own order. */
+	/* Only for mapped accesses: order[id] is the page's place in its address space, so that
+	 * neighbours in the trace's numbering share page tables. NULL: ids are their own order. */
 	const uint32_t *order;
 };
 
@@ -156,13 +160,14 @@ struct foliage_policy {
 	/* The reduced interface. */
 	int (*create)(const struct foliage_policy_env *env, const void *knobs, void **state);
 	void (*destroy)(void *state);
-	/* One access; returns true on a hit. `now` counts accesses from 0. The caller counts accesses, hits,
-	 * misses and refaults. Unless `run` is set. */
+	/* One access; returns true on a hit. `now` counts accesses from 0. The caller counts
+	 * accesses, hits, misses and refaults. Unless `run` is set. */
 	bool (*access)(void *state, uint32_t id, uint64_t now);
-	/* Or a whole run of them, counted by the policy itself: returns 0 or a negative errno. `ops` is NULL
-	 * when every access is a plain read. */
+	/* Or a whole run of them, counted by the policy itself: returns 0 or a negative errno.
+	 * `ops` is NULL when every access is a plain read. */
 	int (*run)(void *state, const uint32_t *ids, const uint8_t *ops, size_t n, uint64_t now);
-	/* Adds to *stats what the policy itself counts (with `access`: scanned and the like). Optional. */
+	/* Adds to *stats what the policy itself counts (with `access`: scanned and the like).
+	 * Optional. */
 	void (*stats)(const void *state, struct foliage_stats *stats);
 
 	const struct foliage_engine_policy *engine; /* or an engine policy */

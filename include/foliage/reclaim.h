@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * foliage/reclaim.h - the reclaim engine, for people who bring their own pages: a pager, a hypervisor, a cache.
+ * foliage/reclaim.h - the reclaim engine, for people who bring their own pages: a pager, a
+ * hypervisor, a cache.
  *
- * You own the pages and a number for each of them (a folio: 0..nr_folios-1). The engine ranks them: tell it when
- * one comes in (foliage_folio_add), is used (foliage_folio_mark_accessed) or goes away (foliage_folio_remove),
- * ask it for room (foliage_reclaim), and it calls your backend's `evict` for each one that must leave, with a
- * 64-bit shadow that you keep with the page's identity and hand back when the page returns.
+ * You own the pages and a number for each of them (a folio: 0..nr_folios-1). The engine ranks them:
+ * tell it when one comes in (foliage_folio_add), is used (foliage_folio_mark_accessed) or goes away
+ * (foliage_folio_remove), ask it for room (foliage_reclaim), and it calls your backend's `evict`
+ * for each one that must leave, with a 64-bit shadow that you keep with the page's identity and
+ * hand back when the page returns.
  *
  * Caveats
- *   - Everything the engine keeps per folio is 32 bytes in a table of its own (or the first 32 bytes of an entry
- *     of yours, see `folio_bytes`), reserved at creation and backed when touched.
- *   - `exclusive` engines must be used by one thread at a time; they take no locks and are about twice as fast.
- *     Otherwise every function may be called from several threads, each with a struct foliage_cpu of its own.
- *   - Backend callbacks run inside the call that caused them, without any engine lock held unless noted. They
- *     must not call foliage_reclaim*.
+ *   - Everything the engine keeps per folio is 32 bytes in a table of its own (or the first 32
+ *     bytes of an entry of yours, see `folio_bytes`), reserved at creation and backed when touched.
+ *   - `exclusive` engines must be used by one thread at a time; they take no locks and are about
+ *     twice as fast. Otherwise every function may be called from several threads, each with a
+ *     struct foliage_cpu of its own.
+ *   - Backend callbacks run inside the call that caused them, without any engine lock held unless
+ *     noted. They must not call foliage_reclaim*.
  *   - A folio's number may be used again once `evict` returned or foliage_folio_remove() returned.
  *   - Functions return 0 or a negative errno; nothing prints, exits or aborts on what you pass.
  *
@@ -36,7 +39,8 @@ struct foliage_engine;
 typedef int32_t foliage_folio;
 
 /* What a kernel keeps per CPU. Zero it before the first use; one for each thread. The engine
- * keeps a pointer to it from the first use until foliage_cpu_exit() (or the engine's destruction). */
+ * keeps a pointer to it from the first use until foliage_cpu_exit() (or the engine's destruction).
+ */
 #define FOLIAGE_BATCH 31
 struct foliage_cpu {
 	uint32_t batch; /* add batch in use: 1..FOLIAGE_BATCH; 0 means FOLIAGE_BATCH */
@@ -74,7 +78,8 @@ enum foliage_pageout {
 	FOLIAGE_PAGEOUT_CLEAN,    /* written, clean now */
 };
 
-/* One PTE table: 512 entries, 2 MiB of address space. The world keeps it, the walkers read and clear it. */
+/* One PTE table: 512 entries, 2 MiB of address space. The world keeps it, the walkers read and
+ * clear it. */
 struct foliage_pte_table {
 	foliage_folio folio[512]; /* < 0: not present */
 	uint64_t young[8], dirty[8];
@@ -133,12 +138,14 @@ struct foliage_backend {
 	/* Try to lock the mm against changes; false: busy, skip it. NULL: always free. */
 	bool (*mm_trylock)(void *ctx, uint32_t mm);
 	void (*mm_unlock)(void *ctx, uint32_t mm);
-	/* Lock sections, for a simulated machine: lruvec taken; dropped after handling `nr` folios. */
+	/* Lock sections, for a simulated machine: lruvec taken; dropped after handling `nr` folios.
+	 */
 	void (*lock_taken)(void *ctx, uint32_t lruvec);
 	void (*lock_dropped)(void *ctx, uint32_t lruvec, uint32_t nr);
 	/* Between batches: others may run. No lock is held. */
 	void (*yield)(void *ctx);
-	/* No lruvec of the node is old enough to be reclaimed under min_ttl_ms, or nothing can be freed. */
+	/* No lruvec of the node is old enough to be reclaimed under min_ttl_ms, or nothing can be
+	 * freed. */
 	void (*out_of_memory)(void *ctx, uint32_t memcg);
 };
 
@@ -169,8 +176,8 @@ FOLIAGE_API int foliage_engine_create(const struct foliage_engine_options *optio
 				      size_t message_bytes);
 FOLIAGE_API void foliage_engine_destroy(struct foliage_engine *engine);
 
-/* Change the policy of a running engine: every folio moves to the new structure, in batches (B.14). No other
- * call may run at the same time. */
+/* Change the policy of a running engine: every folio moves to the new structure, in batches (B.14).
+ * No other call may run at the same time. */
 FOLIAGE_API int foliage_engine_switch(struct foliage_engine *engine, struct foliage_cpu *cpu,
 				      const char *policy, char *message, size_t message_bytes);
 
@@ -183,10 +190,12 @@ FOLIAGE_API void *foliage_folio_entry(struct foliage_engine *engine, foliage_fol
 #define FOLIAGE_UNLIMITED UINT64_MAX
 enum foliage_limit { FOLIAGE_MIN, FOLIAGE_LOW, FOLIAGE_HIGH, FOLIAGE_MAX, FOLIAGE_SWAPPINESS };
 
-/* New child of `parent` (0: the root); returns its number > 0, -ENOSPC when max_memcgs exist, -ENOENT. */
+/* New child of `parent` (0: the root); returns its number > 0, -ENOSPC when max_memcgs exist,
+ * -ENOENT. */
 FOLIAGE_API int foliage_memcg_create(struct foliage_engine *engine, uint32_t parent,
 				     const char *name);
-/* Take it offline: its folios become the parent's (B.14, C.11). -EBUSY while it has online children. */
+/* Take it offline: its folios become the parent's (B.14, C.11). -EBUSY while it has online
+ * children. */
 FOLIAGE_API int foliage_memcg_remove(struct foliage_engine *engine, struct foliage_cpu *cpu,
 				     uint32_t memcg);
 FOLIAGE_API int foliage_memcg_set(struct foliage_engine *engine, uint32_t memcg,
@@ -195,8 +204,9 @@ FOLIAGE_API int64_t foliage_memcg_usage(struct foliage_engine *engine, uint32_t 
 
 /* ---- folios ---- */
 
-/* A folio of 1 << order pages comes in: `flags` FOLIAGE_FOLIO_*; `shadow` is what its slot held, 0 if nothing.
- * Runs the refault hook (0.2.1), charges the memcg, queues it on the cpu's add batch. */
+/* A folio of 1 << order pages comes in: `flags` FOLIAGE_FOLIO_*; `shadow` is what its slot held, 0
+ * if nothing. Runs the refault hook (0.2.1), charges the memcg, queues it on the cpu's add batch.
+ */
 FOLIAGE_API int foliage_folio_add(struct foliage_engine *engine, struct foliage_cpu *cpu,
 				  foliage_folio folio, uint32_t memcg, uint32_t node, uint32_t zone,
 				  uint32_t order, uint32_t flags, uint64_t shadow);
@@ -222,17 +232,20 @@ FOLIAGE_API void foliage_folio_lazyfree(struct foliage_engine *engine, struct fo
 /* DAMON's lru_prio and the like: to the young end (C.9). */
 FOLIAGE_API void foliage_folio_activate(struct foliage_engine *engine, struct foliage_cpu *cpu,
 					foliage_folio folio);
-/* MADV_PAGEOUT: reclaim this folio now, references ignored, refs capped first (C.9). Pages freed, or -EBUSY. */
+/* MADV_PAGEOUT: reclaim this folio now, references ignored, refs capped first (C.9). Pages freed,
+ * or -EBUSY. */
 FOLIAGE_API int64_t foliage_folio_pageout(struct foliage_engine *engine, struct foliage_cpu *cpu,
 					  foliage_folio folio);
 /* get_user_pages: the slow path is an fd access, the fast path touches the flag word only (C.9). */
 FOLIAGE_API void foliage_folio_gup_fast(struct foliage_engine *engine, foliage_folio folio);
-/* smaps: reset the counter, generation untouched; and "Referenced", "workingset" as every reader must test them. */
+/* smaps: reset the counter, generation untouched; and "Referenced", "workingset" as every reader
+ * must test them. */
 FOLIAGE_API void foliage_folio_clear_refs(struct foliage_engine *engine, foliage_folio folio);
 FOLIAGE_API bool foliage_folio_referenced(struct foliage_engine *engine, foliage_folio folio);
 FOLIAGE_API bool foliage_folio_workingset(struct foliage_engine *engine, foliage_folio folio);
-/* Split a large folio into single pages: `folio` keeps its number for the first page, the others get parts[0 ..
- * nr_pages - 2]; all inherit refs and generation. `young`: its PMD entry was young, which counts as an access. */
+/* Split a large folio into single pages: `folio` keeps its number for the first page, the others
+ * get parts[0 .. nr_pages - 2]; all inherit refs and generation. `young`: its PMD entry was young,
+ * which counts as an access. */
 FOLIAGE_API int foliage_folio_split(struct foliage_engine *engine, struct foliage_cpu *cpu,
 				    foliage_folio folio, const foliage_folio *parts, bool young);
 /* Migration: `to` (not in the engine) takes over everything that `from` has earned. */
@@ -245,9 +258,10 @@ FOLIAGE_API void foliage_cpu_drain(struct foliage_engine *engine, struct foliage
 /* Drain and forget the cpu; its memory may be reused. */
 FOLIAGE_API void foliage_cpu_exit(struct foliage_engine *engine, struct foliage_cpu *cpu);
 
-/* Charge `nr` pages to a memcg before bringing them in: reclaims (as 0.2 and LINUX-6.12 section 2 say) while the
- * memcg or an ancestor is at its max. foliage_folio_add() charges the folio itself: this call only makes the room.
- * -ENOMEM when nothing more can be freed (the backend's out_of_memory was told). */
+/* Charge `nr` pages to a memcg before bringing them in: reclaims (as 0.2 and LINUX-6.12 section 2
+ * say) while the memcg or an ancestor is at its max. foliage_folio_add() charges the folio itself:
+ * this call only makes the room. -ENOMEM when nothing more can be freed (the backend's
+ * out_of_memory was told). */
 FOLIAGE_API int foliage_memcg_make_room(struct foliage_engine *engine, struct foliage_cpu *cpu,
 					uint32_t memcg, uint32_t nr, bool no_io);
 
@@ -268,21 +282,23 @@ FOLIAGE_API int64_t foliage_reclaim(struct foliage_engine *engine, struct foliag
 FOLIAGE_API void foliage_flush_stats(struct foliage_engine *engine);
 
 /* ---- address spaces ---- */
-/* A process comes to a memcg: returns its number, or -ENOMEM. `mm` numbers are passed to the backend. */
+/* A process comes to a memcg: returns its number, or -ENOMEM. `mm` numbers are passed to the
+ * backend. */
 FOLIAGE_API int foliage_mm_add(struct foliage_engine *engine, uint32_t memcg);
 FOLIAGE_API void foliage_mm_remove(struct foliage_engine *engine, uint32_t mm);
 /* It was scheduled in: the next walk must visit it (B.9). */
 FOLIAGE_API void foliage_mm_ran(struct foliage_engine *engine, uint32_t mm);
 
 /* ---- texts ---- */
-/* "lru_gen", "lru_gen_full", "enabled", "min_ttl_ms" (spec B.13), "memory.stat" or "memory.stat:/group/subgroup";
- * malloc'ed. -EINVAL: no such text; -ENOENT: no such group; -EOPNOTSUPP: the policy has no generations. */
+/* "lru_gen", "lru_gen_full", "enabled", "min_ttl_ms" (spec B.13), "memory.stat" or
+ * "memory.stat:/group/subgroup"; malloc'ed. -EINVAL: no such text; -ENOENT: no such group;
+ * -EOPNOTSUPP: the policy has no generations. */
 FOLIAGE_API int foliage_text(struct foliage_engine *engine, const char *what, char **text);
 /* The `+` and `-` commands (B.13). */
 FOLIAGE_API int foliage_lru_gen_write(struct foliage_engine *engine, struct foliage_cpu *cpu,
 				      const char *commands);
-/* Set "enabled" (y or a mask; the core bit cannot go, that is foliage_engine_switch()) or "min_ttl_ms" (B.12, 0: off).
- * No other call may run at the same time. */
+/* Set "enabled" (y or a mask; the core bit cannot go, that is foliage_engine_switch()) or
+ * "min_ttl_ms" (B.12, 0: off). No other call may run at the same time. */
 FOLIAGE_API int foliage_lru_gen_set(struct foliage_engine *engine, const char *name,
 				    const char *value);
 

@@ -106,7 +106,8 @@ static inline void ids_to_head(struct ids_node *nodes, struct ids_list *list, ui
 
 /* ---- a policy's state ---- */
 
-/* A zeroed state of `size` bytes, whose first member is a struct ids, with its table; NULL: no memory. */
+/* A zeroed state of `size` bytes, whose first member is a struct ids, with its table; NULL: no
+ * memory. */
 void *ids_create(size_t size, const struct foliage_policy_env *env);
 /* The `destroy` and `stats` of a policy that owns nothing but its struct ids. */
 void ids_destroy(void *state);
@@ -114,9 +115,11 @@ void ids_stats(const void *state, struct foliage_stats *stats);
 
 /* Take the victim `id` off `list`; it leaves the room. */
 void ids_evict(struct ids *ids, struct ids_list *list, uint32_t id);
-/* The accounting of it alone, for a policy that keeps its residents in something else than a list. */
+/* The accounting of it alone, for a policy that keeps its residents in something else than a list.
+ */
 void ids_evicted(struct ids *ids, uint32_t id, uint8_t from);
-/* Say that `id` of list `from` was looked at as a victim and stays, or that it moved up to list `to`. */
+/* Say that `id` of list `from` was looked at as a victim and stays, or that it moved up to list
+ * `to`. */
 void ids_spared(struct ids *ids, uint32_t id, uint8_t from, enum foliage_event_why why);
 void ids_promoted(struct ids *ids, uint32_t id, uint8_t from, uint8_t to);
 

@@ -2,12 +2,12 @@
  *
  * LIRS (Jiang and Zhang, SIGMETRICS 2002). Pages of low inter-reference recency (LIR) fill all but
  * `hir` percent of the room and are never victims; the others (HIR) pass through the queue Q, whose
- * front leaves. The stack S orders pages by recency down to the last LIR page and remembers HIR pages
- * that have left the room: a HIR page accessed while in S has a shorter recency than that last LIR page
- * and swaps roles with it.
+ * front leaves. The stack S orders pages by recency down to the last LIR page and remembers HIR
+ * pages that have left the room: a HIR page accessed while in S has a shorter recency than that
+ * last LIR page and swaps roles with it.
  *
- * The paper leaves S unlimited; here the pages that it remembers are at most `ghosts` percent of the
- * room, and the one that left the room first is forgotten for the next.
+ * The paper leaves S unlimited; here the pages that it remembers are at most `ghosts` percent of
+ * the room, and the one that left the room first is forgotten for the next.
  */
 #include <errno.h>
 
@@ -111,7 +111,8 @@ static void lirs_stack_top(struct lirs *l, uint32_t id)
 		ids_push_head(l->ids.nodes, &l->stack, id);
 }
 
-/* `id`, on top of S, becomes LIR; when that is one too many, the LIR page at the bottom becomes HIR. */
+/* `id`, on top of S, becomes LIR; when that is one too many, the LIR page at the bottom becomes
+ * HIR. */
 static void lirs_promote(struct lirs *l, uint32_t id)
 {
 	l->ids.nodes[id].bits = LIRS_LIR;

@@ -85,7 +85,8 @@ static void qdlp_to_main(struct qdlp *q, uint32_t id)
 	ids_push_head(q->ids.nodes, &q->main, id);
 }
 
-/* One step: the oldest newcomer leaves, or moves to the main queue, which gives up a page for it if full. */
+/* One step: the oldest newcomer leaves, or moves to the main queue, which gives up a page for it if
+ * full. */
 static void qdlp_evict(struct qdlp *q)
 {
 	struct ids_node *nodes = q->ids.nodes;

@@ -16,7 +16,8 @@
 
 enum { TLFU_WINDOW = 1, TLFU_PROBATION, TLFU_PROTECTED };
 
-/* The sketch: rows, counters of a row per page of the room, and where a counter saturates (four bits). */
+/* The sketch: rows, counters of a row per page of the room, and where a counter saturates (four
+ * bits). */
 enum { TLFU_ROWS = 4, TLFU_COUNTERS = 4, TLFU_MAX = 15 };
 
 struct tlfu_knobs {
@@ -138,7 +139,8 @@ static void tlfu_hit(struct tlfu *t, uint32_t id)
 	}
 }
 
-/* The window is over its share: its tail goes to the main area, and in a full room someone leaves for it. */
+/* The window is over its share: its tail goes to the main area, and in a full room someone leaves
+ * for it. */
 static void tlfu_admit(struct tlfu *t)
 {
 	struct ids_node *nodes = t->ids.nodes;

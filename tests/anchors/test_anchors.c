@@ -109,7 +109,8 @@ static void test_static_loop(void **unused)
 
 	(void)unused;
 	resolve(shared, "lirs-loop.u32.zst", &trace);
-	/* Every page equally frequent: the first 404 stay and hit from the second of 500 rounds on. */
+	/* Every page equally frequent: the first 404 stay and hit from the second of 500 rounds on.
+	 */
 	assert_int_equal(misses_of("static", &trace, 404), 505500 - 404 * 499);
 	resolved_free(&trace);
 }

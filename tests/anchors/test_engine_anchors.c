@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The engine's policies on public traces, every object one page: FG against a rough prototype of the specification and
- * against the best algorithm of each cell, and MGLRU behind FG.
+ * The engine's policies on public traces, every object one page: FG against a rough prototype of
+ * the specification and against the best algorithm of each cell, and MGLRU behind FG.
  */
 #include <stdarg.h>
 #include <setjmp.h>
@@ -58,7 +58,8 @@ static uint64_t best_anchor(const char *trace, uint32_t pages)
 	return best;
 }
 
-/* Geometric mean of misses / best over the cells of the table, without the two traces that are loops by design. */
+/* Geometric mean of misses / best over the cells of the table, without the two traces that are
+ * loops by design. */
 static void test_geometric_mean(void **unused)
 {
 	const char *shared = need_shared();

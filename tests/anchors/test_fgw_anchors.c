@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * FG-W on public traces, every object one page, at 1, 10 and 40 % of the unique pages: 24 cells. Its misses against the
- * best of the algorithms in the anchors (geometric mean at most 1.00, no cell above 1.07), and on the six large traces
- * against the prototype that the policy was first measured with (at most 1 % more).
+ * FG-W on public traces, every object one page, at 1, 10 and 40 % of the unique pages: 24 cells.
+ * Its misses against the best of the algorithms in the anchors (geometric mean at most 1.00, no
+ * cell above 1.07), and on the six large traces against the prototype that the policy was first
+ * measured with (at most 1 % more).
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -32,10 +32,11 @@ static int unload(void **state)
 	return 0;
 }
 
-/* The largest of seven samples of a sawtooth of 64 pages lies below the room by chance, by up to 31 pages here, which is
- * 0.2 % of refaults at theta 1.2. So the room is the middle of what the kernel's file_pages allow; when they
- * contradict any constant room (theta 1.1: the warm-up had 27 pages less than the last windows at least), the
- * window after the warm-up is not judged, and the test says so. */
+/* The largest of seven samples of a sawtooth of 64 pages lies below the room by chance, by up to 31
+ * pages here, which is 0.2 % of refaults at theta 1.2. So the room is the middle of what the
+ * kernel's file_pages allow; when they contradict any constant room (theta 1.1: the warm-up had 27
+ * pages less than the last windows at least), the window after the warm-up is not judged, and the
+ * test says so. */
 static void settle_room(struct kernel_run *run, size_t *first)
 {
 	*first = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The fake world: see world.h. Page tables are one array of PTE tables per process; a page remembers which entries
- * map it.
+ * The fake world: see world.h. Page tables are one array of PTE tables per process; a page
+ * remembers which entries map it.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * A small fake world for engine tests: one engine, folios, processes with VMAs and page tables, swap, dirty pages
- * and write-back, a clock that only the test moves, and a record of what reclaim did.
+ * A small fake world for engine tests: one engine, folios, processes with VMAs and page tables,
+ * swap, dirty pages and write-back, a clock that only the test moves, and a record of what reclaim
+ * did.
  *
- * Page N of the world is folio N of the engine. An evicted page keeps its shadow in shadow[N], and the next
- * world_add() of N hands it back, as a page cache would.
+ * Page N of the world is folio N of the engine. An evicted page keeps its shadow in shadow[N], and
+ * the next world_add() of N hands it back, as a page cache would.
  *
- * With several threads, each page is added, mapped and reclaimed by one and the same of them, with a struct foliage_cpu
- * of its own (w->cpu is the first one's); touching, walking, marking and aging are free. Processes come and go in
- * one thread.
+ * With several threads, each page is added, mapped and reclaimed by one and the same of them, with
+ * a struct foliage_cpu of its own (w->cpu is the first one's); touching, walking, marking and aging
+ * are free. Processes come and go in one thread.
  *
- * What cannot go wrong in a sane test (no memory, a bad policy text) ends the test with a cmocka failure.
- * Fields of struct world without a comment are for the test to read; those marked `knob` may be set at any time.
+ * What cannot go wrong in a sane test (no memory, a bad policy text) ends the test with a cmocka
+ * failure. Fields of struct world without a comment are for the test to read; those marked `knob`
+ * may be set at any time.
  */
 #ifndef FOLIAGE_TESTS_SUPPORT_WORLD_H
 #define FOLIAGE_TESTS_SUPPORT_WORLD_H
@@ -26,8 +28,8 @@ struct world_options {
 	bool threads;                            /* several threads: not an exclusive engine */
 	bool no_walk, no_rmap;                   /* leave next_mapping / rmap NULL */
 	uint32_t caps;                           /* FOLIAGE_LRU_GEN_*; 0: the engine's default */
-	uint32_t
-		batch; /* add batch of the world's cpu; 0: 1, so that folios reach the lists at once */
+	uint32_t batch; /* add batch of the world's cpu; 0: 1, so that folios reach the lists at
+			   once */
 	uint64_t totalram_pages;
 	double scale;
 	uint64_t seed;
@@ -103,8 +105,8 @@ void world_mm_exit(struct world *w, uint32_t mm);
 void world_vma(struct world *w, uint32_t mm, uint64_t start, uint64_t nr, uint32_t flags);
 /* Map a page (of a large folio: all its base pages, one after another); the entry is born old. */
 void world_map(struct world *w, uint32_t mm, uint64_t vpage, uint32_t page);
-/* What hardware does: set young (and dirty, and the PMD's young bit). The page must be mapped; world_try_touch()
- * says whether it was. */
+/* What hardware does: set young (and dirty, and the PMD's young bit). The page must be mapped;
+ * world_try_touch() says whether it was. */
 void world_touch(struct world *w, uint32_t mm, uint64_t vpage, bool write);
 bool world_try_touch(struct world *w, uint32_t mm, uint64_t vpage, bool write);
 bool world_young(const struct world *w, uint32_t mm, uint64_t vpage);
@@ -124,12 +126,13 @@ int64_t world_seq(const struct world *w, uint32_t page);
 int world_list(const struct world *w, uint32_t page);
 /* FG's counter. */
 unsigned int world_refs(const struct world *w, uint32_t page);
-/* Set FG's counter, or R (1), W (2), C << 2 of mainline and 6.12. The folio does not move; FG's active pages are
- * accounted. */
+/* Set FG's counter, or R (1), W (2), C << 2 of mainline and 6.12. The folio does not move; FG's
+ * active pages are accounted. */
 void world_set_refs(struct world *w, uint32_t page, unsigned int refs);
 /* Run every lruvec's validity walker; a broken invariant fails the test. */
 void world_check(struct world *w);
-/* Multi-gen policies: open generations (no walk) until max_seq is `seq`; the oldest ones close as needed. */
+/* Multi-gen policies: open generations (no walk) until max_seq is `seq`; the oldest ones close as
+ * needed. */
 void world_age_to(struct world *w, uint32_t memcg, uint64_t seq);
 
 #endif

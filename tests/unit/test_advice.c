@@ -253,8 +253,8 @@ static void test_split(void **unused)
 			settle(w, 0, 5);
 			assert_int_equal(foliage_folio_split(w->e, &w->cpu, 0, parts, young), 0);
 			if (young && i == 0) {
-				bits = 3
-				       << F_REFS_SHIFT; /* a real access: the second look, to the youngest */
+				bits = 3 << F_REFS_SHIFT; /* a real access: the second look, to the
+							     youngest */
 				seq = 7;
 			} else if (young) {
 				bits |= R;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The walk's Bloom filters (B.9): absent means yes, no false negatives, two filters by parity, reset, false positives
- * of the size that 2^15 bits and two keys give.
+ * The walk's Bloom filters (B.9): absent means yes, no false negatives, two filters by parity,
+ * reset, false positives of the size that 2^15 bits and two keys give.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,8 @@ static void test_no_false_negatives(void **unused)
 	bloom_fini(&bloom);
 }
 
-/* n keys leave a share p = exp(-2n/m) of the bits clear: (1-p)^2 of strangers pass. n = m/8: 4.9 %. */
+/* n keys leave a share p = exp(-2n/m) of the bits clear: (1-p)^2 of strangers pass. n = m/8: 4.9 %.
+ */
 static void test_false_positives(void **unused)
 {
 	struct bloom bloom = {.filter = {NULL}};

@@ -135,7 +135,8 @@ static void test_tail_modes(void **unused)
 	}
 }
 
-/* `list` looks at where the folio lies, not at its flag: one that rose already is deferred again. */
+/* `list` looks at where the folio lies, not at its flag: one that rose already is deferred again.
+ */
 static void test_tail_list_follows_the_list(void **unused)
 {
 	struct world *w = world_window("fg:tail_mode=list", 7, 4);

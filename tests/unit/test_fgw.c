@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * FG-W, rule by rule (docs/fg-w.md): what a hit counts, where a page enters, when a refault moves P's target and when
- * it enters M, what reclaim takes first and what it lets go on, how the clock ages M; and the defaults of all knobs.
+ * FG-W, rule by rule (docs/fg-w.md): what a hit counts, where a page enters, when a refault moves
+ * P's target and when it enters M, what reclaim takes first and what it lets go on, how the clock
+ * ages M; and the defaults of all knobs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -307,7 +308,8 @@ static void main_tail_is_lazy(void **state)
 
 	(void)state;
 	assert_int_equal(budget, 100);
-	/* The tail is used: it moves to the list of its stamp when somebody looks, and only then. */
+	/* The tail is used: it moves to the list of its stamp when somebody looks, and only then.
+	 */
 	world_mark(w, (uint32_t)tail, 1);
 	assert_int_equal(list_last(w->e, list_head(0, fgw_list_m(TYPE_FILE, file_of(w)->oldest))),
 			 tail);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * FG-W as a citizen of the engine: page tables, anon against file, groups and their removal, write-back, large folios,
- * MADV_COLD, switching, and the bound on what one lock section looks at.
+ * FG-W as a citizen of the engine: page tables, anon against file, groups and their removal,
+ * write-back, large folios, MADV_COLD, switching, and the bound on what one lock section looks at.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -300,7 +300,8 @@ static void note(void *ctx, uint32_t lruvec, uint32_t nr)
 	most = MAX(most, nr);
 }
 
-/* Every page has been used up to the limit of refs: nothing can be freed without passing all of them. */
+/* Every page has been used up to the limit of refs: nothing can be freed without passing all of
+ * them. */
 static void lock_sections_are_short(void **state)
 {
 	struct world *w = fgw_world("fgw", 1);

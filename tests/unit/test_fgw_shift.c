@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * FG-W where the working set moves: zipf whose permutation changes, measured over whole phases and right after each
- * change, against fg in the same room. The limits are what docs/fg-w.md says was measured.
+ * FG-W where the working set moves: zipf whose permutation changes, measured over whole phases and
+ * right after each change, against fg in the same room. The limits are what docs/fg-w.md says was
+ * measured.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -282,7 +282,8 @@ static void test_should_run_aging(void **unused)
 		{4, 4, 12, 60, false}, {4, 4, 3, 60, false}, /* four generations: never */
 		{5, 5, 12, 60, false}, {5, 5, 11, 60, true}, /* three: below priority 12 */
 		{6, 6, 12, 60, true},  {6, 6, 5, 60, true},  /* two: always */
-		{5, 6, 12, 60, false}, {5, 6, 11, 60, true}, /* the farthest evictable type decides */
+		{5, 6, 12, 60, false}, {5, 6, 11, 60, true}, /* the farthest evictable type decides
+							      */
 		{4, 6, 12, 0, true},   {4, 5, 11, 0, true},   {4, 5, 12, 0, false},
 		{6, 4, 12, 0, false},  {6, 4, 12, 201, true}, {4, 6, 3, 201, false},
 	};

@@ -182,20 +182,14 @@ static void test_type_choice(void **unused)
 		int swappiness;
 		int64_t anon_refaults, file_refaults;
 		bool anon;
-	} cases
-		[] =
-			{
-				{60, 0, 100, true}, /* file refaults and anon does not: scan anon */
-				{60, 99, 100, false},
-				{100, 99, 100, false},
-				{0, 0, 1000, false},
-				{1, 0, 1000, false}, /* however much it refaults */
-				{2, 0, 1000, true},
-				{199, 10000, 63, false}, /* too few refaults of file to say */
-				{200, 10000, 63, true},
-				{200, 10000, 100, true},
-				{201, 10000, 100, true},
-			};
+	} cases[] = {
+		{60, 0, 100, true}, /* file refaults and anon does not: scan anon */
+		{60, 99, 100, false},   {100, 99, 100, false},   {0, 0, 1000, false},
+		{1, 0, 1000, false},                             /* however much it refaults */
+		{2, 0, 1000, true},     {199, 10000, 63, false}, /* too few refaults of file to say
+								  */
+		{200, 10000, 63, true}, {200, 10000, 100, true}, {201, 10000, 100, true},
+	};
 
 	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -149,7 +149,8 @@ static void global_reclaim(struct world *w, uint64_t nr)
 	assert_true(foliage_reclaim(w->e, &w->cpu, &request) >= 0);
 }
 
-/* Nobody is starved or plundered: of groups of one size none loses three times what another does. */
+/* Nobody is starved or plundered: of groups of one size none loses three times what another does.
+ */
 static void test_global_reclaim_gets_round(void **state)
 {
 	static const char *const policies[] = {"fg", "mglru", "mglru-6.12"};

@@ -70,7 +70,8 @@ static uint64_t misses_of(const char *text, const uint32_t *ids, size_t n, uint3
 	return stats.misses;
 }
 
-/* In a loop larger than the room LRU misses always, random does not, many draws come near to LRU. */
+/* In a loop larger than the room LRU misses always, random does not, many draws come near to LRU.
+ */
 static void test_example(void **unused)
 {
 	uint32_t ids[3000];
@@ -91,7 +92,8 @@ static void test_example(void **unused)
 	assert_in_range(sampled, random + 500, 3000);
 }
 
-/* A list may mix; the label keeps the path; knobs of a loaded policy are checked like any other's. */
+/* A list may mix; the label keeps the path; knobs of a loaded policy are checked like any other's.
+ */
 static void test_texts(void **unused)
 {
 	struct policy_choice choice, *choices;

@@ -262,7 +262,8 @@ static void on_event(void *ctx, const struct foliage_event *event)
 		break;
 	case FOLIAGE_EV_INSERT:
 	case FOLIAGE_EV_REFAULT:
-		/* It may have been evicted by its own access: W-TinyLFU's candidate is another page. */
+		/* It may have been evicted by its own access: W-TinyLFU's candidate is another
+		 * page. */
 		if (bit_test(w->here, event->id))
 			fail_msg("%s: a miss of a page that is there", w->policy);
 		assert_int_equal(bit_test(w->before, event->id), event->what == FOLIAGE_EV_REFAULT);

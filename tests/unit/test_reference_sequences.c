@@ -55,7 +55,8 @@ static void check(const char *policy, uint32_t room, const char *pages, const ch
 			 expected);
 }
 
-/* One sequence that tells the three apart: a hit saves `a` once (CLOCK), again and again (LRU), or never. */
+/* One sequence that tells the three apart: a hit saves `a` once (CLOCK), again and again (LRU), or
+ * never. */
 static void test_fifo_lru_clock(void **unused)
 {
 	(void)unused;
@@ -81,8 +82,8 @@ static void test_sieve(void **unused)
 	check("lru", 3, "abcadefabga", "mmmhmmmmmmh");
 }
 
-/* small 1, main 4, ghost 4. `a` earns main in small; b, c, d, e come back from the ghost; e makes main
- * overfull, so `b` leaves from there (its hit saves `a`) and is not remembered. */
+/* small 1, main 4, ghost 4. `a` earns main in small; b, c, d, e come back from the ghost; e makes
+ * main overfull, so `b` leaves from there (its hit saves `a`) and is not remembered. */
 static void test_s3fifo(void **unused)
 {
 	(void)unused;
@@ -99,7 +100,8 @@ static void test_arc(void **unused)
 	check("arc", 2, "abacdcdadc", "mmhmmmhmhm");
 }
 
-/* in 1, out 2: hits in `in` do not move a page, b has been forgotten when it comes back, e has not. */
+/* in 1, out 2: hits in `in` do not move a page, b has been forgotten when it comes back, e has not.
+ */
 static void test_twoq(void **unused)
 {
 	(void)unused;
@@ -115,24 +117,28 @@ static void test_slru(void **unused)
 	check("slru:segments=1", 3, "abcadabcda", "mmmhmhmmmm");
 }
 
-/* Five pages in two segments: the odd page is the lower segment's until a demotion takes it back. */
+/* Five pages in two segments: the odd page is the lower segment's until a demotion takes it back.
+ */
 static void test_slru_leftover(void **unused)
 {
 	(void)unused;
 	check("slru:segments=2", 5, "abcdeabf", "mmmmmhmm");
 }
 
-/* LIR a and b; c comes back while in the stack and takes a's role; a, hit twice in a row, takes b's. */
+/* LIR a and b; c comes back while in the stack and takes a's role; a, hit twice in a row, takes
+ * b's. */
 static void test_lirs(void **unused)
 {
 	(void)unused;
 	check("lirs:hir=34", 3, "abcdcaabdc", "mmmmmhhhmh");
-	/* c is forgotten when d leaves: it comes back as HIR, and a stays LIR. One more ghost, and it is not. */
+	/* c is forgotten when d leaves: it comes back as HIR, and a stays LIR. One more ghost, and
+	 * it is not. */
 	check("lirs:hir=34,ghosts=34", 3, "abcdecfa", "mmmmmmmh");
 	check("lirs:hir=34,ghosts=67", 3, "abcdecfa", "mmmmmmmm");
 }
 
-/* small 1, main 4: b..e come back from the ghost; e finds main full and b leaves, for `a` was hit. */
+/* small 1, main 4: b..e come back from the ghost; e finds main full and b leaves, for `a` was hit.
+ */
 static void test_qdlp(void **unused)
 {
 	(void)unused;

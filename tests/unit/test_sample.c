@@ -133,7 +133,8 @@ static void test_shares(void **state)
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		take(&whole, &rate, 1, seed, &out);
 		assert_true(fabs((double)out.nr_ids - rate * whole.nr_ids) <= 3);
-		/* Here the hottest page has 3.7 % of the accesses and the 20 hottest 10 %: one of them is in. */
+		/* Here the hottest page has 3.7 % of the accesses and the 20 hottest 10 %: one of
+		 * them is in. */
 		assert_true(fabs((double)out.n / (rate * (double)whole.n) - 1) < 0.75);
 		resolved_free(&out);
 	}
@@ -212,7 +213,8 @@ static double run(const struct policy_choice *choice, uint32_t room, double rate
 	return sample_miss_ratio(stats.misses, rate, accesses);
 }
 
-/* 1 % .. 100 % in even steps as in mrc, a room of at least 128 pages; the largest error of a policy. */
+/* 1 % .. 100 % in even steps as in mrc, a room of at least 128 pages; the largest error of a
+ * policy. */
 static double worst_error(struct resolved *whole, const char *policy, uint64_t seed)
 {
 	struct policy_choice choice;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which processes an aging walk visits (B.9): the list, its cursor, "ran", force_scan, one finisher a walk, and who
- * comes and goes meanwhile.
+ * Which processes an aging walk visits (B.9): the list, its cursor, "ran", force_scan, one finisher
+ * a walk, and who comes and goes meanwhile.
  *
- * Each process maps one page of its own; whether its young bit was taken tells whether the walk came by.
+ * Each process maps one page of its own; whether its young bit was taken tells whether the walk
+ * came by.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -179,7 +180,8 @@ static void test_added_mid_walk_forces_scan(void **unused)
 	age(&f, false);
 	foliage_mm_ran(f.w->e, f.mm[0]);
 	f.w->on_mapping = add_mid_walk;
-	/* It never ran, its table looks unused, and is walked all the same. Who came before it is not. */
+	/* It never ran, its table looks unused, and is walked all the same. Who came before it is
+	 * not. */
 	assert_int_equal(age(&f, false), 0x1);
 	assert_true(f.added != 0);
 	assert_false(world_young(f.w, f.added, 512 + 100));
@@ -252,7 +254,8 @@ static void test_no_processes(void **unused)
 	world_free(w);
 }
 
-/* A backend without page tables, and the cap that forbids the walk: one caller a seq, nothing read. */
+/* A backend without page tables, and the cap that forbids the walk: one caller a seq, nothing read.
+ */
 static void test_walk_impossible(void **unused)
 {
 	struct fixture f;
@@ -462,7 +465,8 @@ static void test_policy_switch(void **unused)
 	world_free(f.w);
 }
 
-/* After a gigabyte and 4096 moved pages the process is let go, and the walk resumes where it was. */
+/* After a gigabyte and 4096 moved pages the process is let go, and the walk resumes where it was.
+ */
 static void test_lets_go_at_gigabytes(void **unused)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The rmap check at eviction (A.3) and its look around (B.10): what is counted, which neighbours are seen, what they
- * get, what the next walk is told.
+ * The rmap check at eviction (A.3) and its look around (B.10): what is counted, which neighbours
+ * are seen, what they get, what the next walk is told.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -480,8 +480,9 @@ static uint32_t fault_in(struct fixture *f, uint32_t first, uint32_t nr)
 	return gone;
 }
 
-/* Reclaim of a mapped range: what is touched all the time stays, the rest goes and is unmapped. Mainline may take a
- * hot page once: the first look, by a neighbour's look-around, took its young bit and only marked it (B.2). */
+/* Reclaim of a mapped range: what is touched all the time stays, the rest goes and is unmapped.
+ * Mainline may take a hot page once: the first look, by a neighbour's look-around, took its young
+ * bit and only marked it (B.2). */
 static void test_reclaim_keeps_what_is_hot(void **unused)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The page tables of a mapped replay (machine/mapped.h): layout by rank, faults with fault-around, bits, what reclaim
- * and the walk see of them.
+ * The page tables of a mapped replay (machine/mapped.h): layout by rank, faults with fault-around,
+ * bits, what reclaim and the walk see of them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -263,8 +263,9 @@ static void test_replay(void **unused)
 			}
 			mapped_map(room->space, id, false, false);
 		}
-		/* A hot page is touched 8.5 times as often as a cold one. A FIFO room, which sees no access, would have
-		 * 0.37 hot misses for each cold one; whoever sees them has less than half of that. */
+		/* A hot page is touched 8.5 times as often as a cold one. A FIFO room, which sees
+		 * no access, would have 0.37 hot misses for each cold one; whoever sees them has
+		 * less than half of that. */
 		if (hot * 200 > cold * 37)
 			fail_msg("%s: %llu hot misses, %llu cold ones", policies[i],
 				 (unsigned long long)hot, (unsigned long long)cold);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What an aging walk does inside a process (B.9): which VMAs and tables it reads, the density test, the filters, the
- * accessed bit of whole tables, large folios, dirty bits; and what a young entry means to each policy (B.2, C.3,
- * LINUX-6.12 1.1).
+ * What an aging walk does inside a process (B.9): which VMAs and tables it reads, the density test,
+ * the filters, the accessed bit of whole tables, large folios, dirty bits; and what a young entry
+ * means to each policy (B.2, C.3, LINUX-6.12 1.1).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -245,7 +245,8 @@ static void test_filter_decides(void **unused)
 	world_free(f.w);
 }
 
-/* The filter of the next walk is emptied when a walk takes its first process, not before and not again. */
+/* The filter of the next walk is emptied when a walk takes its first process, not before and not
+ * again. */
 static void test_filter_is_emptied(void **unused)
 {
 	struct fixture f = setup("mglru-6.12");
@@ -483,7 +484,8 @@ static void test_612_one_look(void **unused)
 	world_free(f.w);
 }
 
-/* Spec F.3: max_seq 7, min_seq 4. Pages 0 (plain) and 1 (executable) of seq 4, and page 2 of seq 6. */
+/* Spec F.3: max_seq 7, min_seq 4. Pages 0 (plain) and 1 (executable) of seq 4, and page 2 of seq 6.
+ */
 static struct fixture f3(const char *policy)
 {
 	struct fixture f = setup(policy);

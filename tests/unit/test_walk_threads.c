@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Several walkers share one walk (B.9), and walks run beside everything else: touching, fd accesses, eviction with
- * its look-around, processes that come and go.
+ * Several walkers share one walk (B.9), and walks run beside everything else: touching, fd
+ * accesses, eviction with its look-around, processes that come and go.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,8 @@ struct inner {
 	bool won, ran;
 };
 
-/* Where a walker lets others in, another reclaimer of the simulated machine starts the same walk. */
+/* Where a walker lets others in, another reclaimer of the simulated machine starts the same walk.
+ */
 static void walk_inside(struct world *w)
 {
 	struct inner *inner = w->test;

@@ -3,8 +3,8 @@
  * The guest's side of a comparison: executes a compiled scenario on the kernel that runs it and
  * records what the kernel did.
  *
- *     scenario SCENARIO OUT_DIRECTORY     run it
- *     scenario --copy FROM TO             copy the blocks that are not zero (a disk image onto the RAM disk)
+ *     scenario SCENARIO OUT_DIRECTORY     run it scenario --copy FROM TO             copy the
+ *     blocks that are not zero (a disk image onto the RAM disk)
  *
  * One process outside every measured group reads the scenario, holds the results and executes the
  * control lines; it hands runs of accesses to the scenario's processes, which were forked before
