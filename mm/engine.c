@@ -244,6 +244,24 @@ static uint64_t flags_of_add(uint32_t flags)
 	return out;
 }
 
+/* Count a folio to the memcg that will own it before anything names that memcg: a slot that owns
+ * folios is not freed. It may have been freed between the look and the count: look again. */
+static struct lruvec *claim_owner(struct foliage_engine *e, uint32_t memcg, uint32_t node)
+{
+	while (e->memcgs[memcg].used) {
+		struct lruvec *lv = lruvec_live(e, memcg * e->nr_nodes + node);
+
+		counter_add(e, &e->memcgs[lv->memcg].nr_owned, 1);
+		if (e->exclusive)
+			return lv;
+		atomic_thread_fence(memory_order_seq_cst);
+		if (e->memcgs[lv->memcg].used && !atomic_load(&lv->dying))
+			return lv;
+		counter_add(e, &e->memcgs[lv->memcg].nr_owned, -1);
+	}
+	return NULL;
+}
+
 int foliage_folio_add(struct foliage_engine *e, struct foliage_cpu *cpu, foliage_folio id,
 		      uint32_t memcg, uint32_t node, uint32_t zone, uint32_t order, uint32_t flags,
 		      uint64_t shadow)
@@ -259,14 +277,15 @@ int foliage_folio_add(struct foliage_engine *e, struct foliage_cpu *cpu, foliage
 	old = folio_flags(f);
 	if (old & F_PRESENT)
 		return -EEXIST;
-	lv = lruvec_live(e, memcg * e->nr_nodes + node);
+	lv = claim_owner(e, memcg, node);
+	if (!lv)
+		return -EINVAL;
 	__atomic_store_n(&f->owner, lv->index, __ATOMIC_RELEASE);
 	word = flags_of_add(flags) | (uint64_t)order << F_ORDER_SHIFT |
 	       (uint64_t)zone << F_ZONE_SHIFT;
 	atomic_store_explicit(&f->flags, (old & (F_VERSION_MASK | F_PINS_MASK)) | word,
 			      memory_order_release);
 	memcg_charge(e, lv->memcg, flags_nr(word));
-	counter_add(e, &e->memcgs[lv->memcg].nr_owned, 1);
 	if (shadow && !(flags & FOLIAGE_FOLIO_WRITE))
 		e->ops->refault(e, cpu, lv, id, shadow);
 	else

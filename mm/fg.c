@@ -248,6 +248,37 @@ static void fg_window_moved(const struct foliage_engine *e, struct lruvec *lv)
 			}
 }
 
+/* What one more access makes of the word; 0: nothing to write. */
+static inline __attribute__((always_inline)) unsigned int fg_look_up(const struct lruvec *lv,
+								     uint64_t old, uint64_t *new)
+{
+	unsigned int entry;
+
+	if (__builtin_expect((old & (F_PRESENT | F_UNEVICTABLE | F_MLOCKED)) != F_PRESENT, 0))
+		return 0;
+	entry = __atomic_load_n(&lv->gen.next_access[flags_type(old)][fg_slot(old)],
+				__ATOMIC_RELAXED);
+	*new = (old & ~FG_LOW_MASK) | (entry & FG_LOW_MASK);
+	return *new == old ? 0 : entry;
+}
+
+/* A hit that moves pages between counters. The session keeps the slot of a memcg that is removed
+ * meanwhile from being reused between the exchange and the counters. */
+static __attribute__((noinline)) void fg_hit_moving(struct foliage_engine *e, struct folio *f,
+						    uint64_t old)
+{
+	unsigned int session = memcg_enter(e);
+	struct lruvec *lv = folio_lruvec(e, f);
+	uint64_t new;
+
+	while (fg_look_up(lv, old, &new))
+		if (folio_cas(e, f, &old, new)) {
+			fg_account(e, lv, old, new);
+			break;
+		}
+	memcg_leave(e, session);
+}
+
 static inline __attribute__((always_inline)) void
 fg_hit(struct foliage_engine *e, struct lruvec *lv, struct folio *f, uint64_t old, bool exclusive)
 {
@@ -255,14 +286,13 @@ fg_hit(struct foliage_engine *e, struct lruvec *lv, struct folio *f, uint64_t ol
 	uint64_t new;
 
 	do {
-		if (__builtin_expect((old & (F_PRESENT | F_UNEVICTABLE | F_MLOCKED)) != F_PRESENT,
-				     0))
+		entry = fg_look_up(lv, old, &new);
+		if (!entry)
 			return;
-		entry = __atomic_load_n(&lv->gen.next_access[flags_type(old)][fg_slot(old)],
-					__ATOMIC_RELAXED);
-		new = (old & ~FG_LOW_MASK) | (entry & FG_LOW_MASK);
-		if (new == old)
+		if (!exclusive && __builtin_expect(entry & (NEXT_MOVED | NEXT_CROSSED), 0)) {
+			fg_hit_moving(e, f, old);
 			return;
+		}
 	} while (!folio_cas_if(f, &old, new, exclusive));
 	if (__builtin_expect(entry & (NEXT_MOVED | NEXT_CROSSED), 0))
 		fg_account(e, lv, old, new);
@@ -282,8 +312,12 @@ static void fg_mark_accessed(struct foliage_engine *e, struct foliage_cpu *cpu, 
 	(void)cpu;
 	if (__builtin_expect(!fg_by_rules(e), 1))
 		fg_hit(e, folio_lruvec(e, f), f, flags, e->exclusive);
-	else if (flags_evictable(flags))
+	else if (flags_evictable(flags)) {
+		unsigned int session = memcg_enter(e);
+
 		fg_inc_refs(e, folio_lruvec(e, f), id, flags, ACCESS_FD);
+		memcg_leave(e, session);
+	}
 }
 
 /* A hit of a cache whose users hold its pages: pin and access are one compare-exchange. */

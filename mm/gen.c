@@ -13,7 +13,6 @@
 #include "mm/gen.h"
 #include "mm/shadow.h"
 #include "mm/walk.h"
-#include "mm/walk.h"
 
 #include <errno.h>
 
@@ -32,6 +31,8 @@ static void gen_settle(const struct foliage_engine *e, struct lruvec *lv)
 	for (int type = 0; type < NR_TYPES; type++)
 		counter_add(e, &to->gen.nr_active[type],
 			    atomic_exchange(&lv->gen.nr_active[type], 0));
+	/* The ancestor may have begun to die meanwhile, and collected its counters already. */
+	gen_settle_dying(e, to);
 }
 
 void gen_settle_dying(const struct foliage_engine *e, struct lruvec *lv)

@@ -222,7 +222,6 @@ static void slot_free(struct foliage_engine *e, uint32_t slot)
 
 		atomic_compare_exchange_strong(&e->memcgs[i].reclaim_iter, &place, NO_MEMCG);
 	}
-	m->used = false;
 	m->retired = false;
 	m->unlinked = e->grace;
 }
@@ -235,6 +234,20 @@ static bool slot_dead(const struct foliage_engine *e, uint32_t slot)
 	       !m->nr_mms;
 }
 
+/* From here on nobody may add to it; false when somebody just did (claim_owner() counts, then
+ * looks: one of the two sees the other). */
+static bool slot_close(struct foliage_engine *e, uint32_t slot)
+{
+	struct memcg *m = &e->memcgs[slot];
+
+	m->used = false;
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!counter_read(&m->nr_owned))
+		return true;
+	m->used = true;
+	return false;
+}
+
 /* Free what has died. Children may sit in higher or lower slots than their parents: until nothing
  * changes. */
 static void reap(struct foliage_engine *e)
@@ -244,7 +257,7 @@ static void reap(struct foliage_engine *e)
 	do {
 		again = false;
 		for (uint32_t i = 1; i < e->nr_memcgs; i++) {
-			if (slot_dead(e, i)) {
+			if (slot_dead(e, i) && slot_close(e, i)) {
 				slot_free(e, i);
 				again = true;
 			}

@@ -456,10 +456,11 @@ int fio_mmap_report(const void *state, struct suite_report *report)
 					      c->remark);
 		if (suite_wants_theta(&s->options, c->theta) && c->shorter > 1 &&
 		    !s->options.full && !r)
-			r = suite_report_note(
-				report, "%s %s: 1/%u of the published length, too short to compare (--full: all of it)",
-				s->kind->suite->name, c->name,
-				c->shorter * (s->options.demo ? DEMO : 1));
+			r = suite_report_note(report,
+					      "%s %s: 1/%u of the published length, too short to "
+					      "compare (--full: all of it)",
+					      s->kind->suite->name, c->name,
+					      c->shorter * (s->options.demo ? DEMO : 1));
 	}
 	if (!r && s->model.device > 0)
 		r = suite_report_note(report,

@@ -35,14 +35,16 @@ static const struct suite_row *row_in(const struct suite_report *report, const c
 				      const char *metric, const char *policy)
 {
 	for (size_t i = 0; i < report->nr_rows; i++)
-		if (!strcmp(report->rows[i].metric, metric) && !strcmp(report->rows[i].policy, policy) &&
+		if (!strcmp(report->rows[i].metric, metric) &&
+		    !strcmp(report->rows[i].policy, policy) &&
 		    (!case_name || !strcmp(report->rows[i].case_name, case_name)))
 			return &report->rows[i];
 	fail_msg("no row %s %s", metric, policy);
 	return NULL;
 }
 
-static const struct suite_row *row_of(const struct suite_report *report, const char *metric, const char *policy)
+static const struct suite_row *row_of(const struct suite_report *report, const char *metric,
+				      const char *policy)
 {
 	return row_in(report, NULL, metric, policy);
 }
