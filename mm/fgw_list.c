@@ -33,7 +33,7 @@ static uint64_t limit_above(const struct foliage_engine *e, uint32_t memcg)
 
 uint64_t fgw_room(const struct foliage_engine *e, struct lruvec *lv, unsigned int type)
 {
-	uint64_t room = __atomic_load_n(&lv->fgw->type[type].room, __ATOMIC_RELAXED);
+	uint64_t room = atomic_load_explicit(&lv->fgw->type[type].room, memory_order_relaxed);
 
 	if (!room)
 		return limit_above(e, lv->memcg);
@@ -84,7 +84,8 @@ void fgw_set_room(const struct foliage_engine *e, struct lruvec *lv, unsigned in
 	}
 	t->target = clamp_target(k, t->target, room);
 	t->tick = MIN(t->tick, room);
-	__atomic_store_n(&t->room, room, __ATOMIC_RELAXED); /* read by refaults without the lock */
+	atomic_store_explicit(&t->room, room,
+			      memory_order_relaxed); /* read by refaults without the lock */
 }
 
 void fgw_move_target(const struct foliage_engine *e, struct lruvec *lv, unsigned int type,
