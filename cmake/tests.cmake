@@ -33,7 +33,7 @@ if(CMOCKA_FOUND)
 		get_filename_component(name ${script} NAME_WE)
 		add_test(NAME cli_${name} COMMAND bash ${script} $<TARGET_FILE:foliage_bin>)
 		set(label cli)
-		if(name MATCHES "replay") # several jobs
+		if(name MATCHES "jobs")
 			list(APPEND label threads)
 		endif()
 		set_tests_properties(cli_${name} PROPERTIES LABELS "${label}" TIMEOUT 900
