@@ -2,21 +2,19 @@
  *
  * foliage bench: what others measured, measured again, side by side.
  *
- * The tasks of a suite run on as many threads as there are processors; rows are gathered when all
- * are done, so that neither their order nor their content depends on the threads. SIGINT ends the
- * tasks at their next chunk and prints what has been counted by then.
+ * This file is the command line and the printing; bench_run.c runs suites, sensitivity.c asks what
+ * their orders depend on.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/bits.h"
-#include "base/nearest.h"
+#include "cli/bench_run.h"
 #include "cli/cli.h"
-#include "cli/jobs.h"
 #include "cli/options.h"
 #include "cli/outfile.h"
+#include "cli/sensitivity.h"
 #include "cli/table.h"
 #include "cli/verdict.h"
 #include "workload/suite.h"
@@ -24,9 +22,9 @@
 enum { THETAS_MAX = 16, RUNS_MAX = 1000, THREADS_MAX = 1024 };
 
 struct request {
-	const char *policies, *thetas, *format, *output;
+	const char *policies, *thetas, *format, *output, *set;
 	uint64_t runs, threads;
-	bool full, demo, no_timing, list;
+	bool full, demo, no_timing, list, sensitivity;
 	/* Derived: */
 	enum table_format table_format;
 	double theta[THETAS_MAX];
@@ -34,14 +32,12 @@ struct request {
 	char *command; /* the command line, for those who find the results */
 };
 
-/* One suite at work. */
-struct bench {
-	const struct suite *suite;
-	void *state;
-	struct err *errors; /* of each task */
-};
-
 /* ---- the command line ---- */
+
+static bool stopped(void)
+{
+	return cli_interrupted;
+}
 
 static int parse_thetas(struct request *request, struct err *err)
 {
@@ -77,6 +73,7 @@ static int check_request(struct request *request, struct err *err)
 	request->options.demo = request->demo;
 	request->options.timing = !request->no_timing;
 	request->options.runs = (unsigned int)request->runs;
+	request->options.stopped = stopped;
 	return r ? r : outfile_check(request->output, err);
 }
 
@@ -93,107 +90,13 @@ static int parse_request(int argc, char **argv, struct request *request, struct 
 		{"no-timing", 0, OPTION_FLAG, &request->no_timing},
 		{"output", 'o', OPTION_TEXT, &request->output},
 		{"list", 0, OPTION_FLAG, &request->list},
+		{"set", 0, OPTION_TEXT, &request->set},
+		{"sensitivity", 0, OPTION_FLAG, &request->sensitivity},
 	};
 	int nr = options_parse(argc, argv, specs, ARRAY_SIZE(specs), err);
 	int r = nr < 0 ? nr : check_request(request, err);
 
 	return r ? r : nr;
-}
-
-static const struct suite *find_suite(const char *name, struct err *err)
-{
-	struct nearest nearest;
-
-	nearest_start(&nearest, name);
-	for (int i = 0; suites[i]; i++) {
-		if (!strcmp(suites[i]->name, name))
-			return suites[i];
-		nearest_try(&nearest, suites[i]->name);
-	}
-	if (nearest.best)
-		err_set(err, -ENOENT, "unknown suite '%s', did you mean '%s'?", name, nearest.best);
-	else
-		err_set(err, -ENOENT, "unknown suite '%s' (see foliage bench --list)", name);
-	return NULL;
-}
-
-/* ---- running ---- */
-
-static bool stopped(void)
-{
-	return cli_interrupted;
-}
-
-static void show_progress(const char *text)
-{
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r\033[K%s", text);
-}
-
-static int run_task(void *ctx, size_t task)
-{
-	const struct bench *bench = ctx;
-
-	return bench->suite->run(bench->state, task, &bench->errors[task]);
-}
-
-static void task_finished(void *ctx, size_t done)
-{
-	const struct bench *bench = ctx;
-	char text[100];
-
-	snprintf(text, sizeof(text), "%s: %zu of %zu", bench->suite->name, done,
-		 bench->suite->tasks(bench->state));
-	show_progress(text);
-}
-
-/* The message of the lowest task that failed for a reason of its own. */
-static int explain(const struct bench *bench, size_t nr, int code, struct err *err)
-{
-	for (size_t i = 0; i < nr; i++) {
-		if (bench->errors[i].text[0])
-			return err_set(err, code, "%s: %s", bench->suite->name,
-				       bench->errors[i].text);
-	}
-	return err_set(err, code, "%s: %s", bench->suite->name, strerror(-code));
-}
-
-static int run_tasks(struct bench *bench, const struct request *request, struct err *err)
-{
-	const size_t nr = bench->suite->tasks(bench->state);
-	const struct jobs jobs = {
-		.nr = nr,
-		.threads = (unsigned int)request->threads,
-		.run = run_task,
-		.finished = task_finished,
-		.ctx = bench,
-	};
-	int r;
-
-	bench->errors = calloc(nr ? nr : 1, sizeof(*bench->errors));
-	if (!bench->errors)
-		return err_set(err, -ENOMEM, "out of memory");
-	r = jobs_run(&jobs);
-	show_progress("");
-	if (r && r != -EINTR)
-		r = explain(bench, nr, r, err);
-	free(bench->errors);
-	return r == -EINTR ? 0 : r;
-}
-
-static int run_suite(const struct suite *suite, const struct request *request,
-		     struct suite_report *report, struct err *err)
-{
-	struct bench bench = {.suite = suite};
-	int r = suite->open(&request->options, &bench.state, err);
-
-	if (r)
-		return r;
-	r = run_tasks(&bench, request, err);
-	if (!r && suite->report(bench.state, report))
-		r = err_set(err, -ENOMEM, "out of memory");
-	suite->close(bench.state);
-	return r;
 }
 
 /* ---- printing ---- */
@@ -347,34 +250,21 @@ static int print_report(const struct suite_report *report, const struct request 
 	return verdict_print(report, out);
 }
 
+/* Suites and their free parameters. */
 static void print_list(FILE *out)
 {
-	for (int i = 0; suites[i]; i++)
-		fprintf(out, "%-14s %s\n", suites[i]->name, suites[i]->summary);
+	for (int i = 0; suites[i]; i++) {
+		fprintf(out, "%-16s %s\n", suites[i]->name, suites[i]->summary);
+		for (size_t k = 0; k < suites[i]->nr_params; k++) {
+			const struct suite_param *param = &suites[i]->params[k];
+
+			fprintf(out, "    %-20s %10.10g  %s\n", param->name, param->value,
+				param->source);
+		}
+	}
 }
 
 /* ---- the command ---- */
-
-static int run_named(const struct request *request, int nr, char **names,
-		     struct suite_report *report, struct err *err)
-{
-	int r = 0;
-
-	/* A wrong name is told before the first suite runs. */
-	for (int i = 0; i < nr; i++) {
-		if (strcmp(names[i], "all") && !find_suite(names[i], err))
-			return -ENOENT;
-	}
-	for (int i = 0; i < nr && !r; i++) {
-		const bool all = !strcmp(names[i], "all");
-
-		for (int j = 0; suites[j] && !r && !cli_interrupted; j++) {
-			if (all || !strcmp(suites[j]->name, names[i]))
-				r = run_suite(suites[j], request, report, err);
-		}
-	}
-	return r;
-}
 
 /* Everything that goes to the output, in memory: nothing is printed when something fails. */
 static int bench_all(struct request *request, int nr, char **names, char **text, struct err *err)
@@ -389,9 +279,19 @@ static int bench_all(struct request *request, int nr, char **names, char **text,
 	} else if (!r && !nr) {
 		r = err_set(err, -EINVAL, "bench: which suite? (see foliage bench --list)");
 	} else if (!r) {
-		request->options.stopped = stopped;
-		r = run_named(request, nr, names, &report, err);
-		if (!r && print_report(&report, request, out))
+		const struct bench_plan plan = {
+			.names = names,
+			.nr_names = (size_t)nr,
+			.options = &request->options,
+			.set = request->set,
+			.threads = (unsigned int)request->threads,
+		};
+
+		if (request->sensitivity)
+			r = sensitivity_run(&plan, request->table_format, out, err);
+		else
+			r = bench_run(&plan, &report, err);
+		if (!r && !request->sensitivity && print_report(&report, request, out))
 			r = err_set(err, -ENOMEM, "out of memory");
 	}
 	if (out && fclose(out) && !r)
@@ -467,6 +367,16 @@ const struct command command_bench = {
 		"  --runs N            fio-read: the mean over the first N of the 16 jobs. The "
 		"kernel suites\n"
 		"                      have one sequence and take no notice.\n"
+		"\n"
+		"  --set NAME=VALUE,...  free parameters of workloads (see --list), for every "
+		"suite "
+		"that has them\n"
+		"  --sensitivity       run each suite again with each of its free parameters "
+		"halved "
+		"and doubled,\n"
+		"                      and report every order of two policies that flips: such an "
+		"order is not\n"
+		"                      supported by the suite\n"
 		"\n"
 		"Output:\n"
 		"  --format F          table, csv or json; csv and json have rows that table "

@@ -29,6 +29,9 @@ struct fio_mmap_kind {
 	const struct fio_mmap_case *lock_case;
 };
 
+enum fio_mmap_param { FIO_LOAD_NS, FIO_DEVICE_NS, FIO_READAHEAD, FIO_FAULT_AROUND, FIO_NR_PARAMS };
+extern const struct suite_param fio_mmap_params[FIO_NR_PARAMS];
+
 int fio_mmap_open(const struct fio_mmap_kind *kind, const struct suite_options *options,
 		  void **state, struct err *err);
 size_t fio_mmap_tasks(const void *state);

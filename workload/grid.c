@@ -98,7 +98,7 @@ int grid_run(void *state, size_t task, struct err *err)
 	const struct grid *g = state;
 	size_t per_case = g->nr_policies * g->options.runs;
 	struct result *result = &g->results[task];
-	const struct grid_run run = {
+	struct grid_run run = {
 		.which = task / per_case,
 		.policy = g->policies[task % per_case / g->options.runs].label,
 		.seed = task % g->options.runs + 1,
@@ -106,8 +106,11 @@ int grid_run(void *state, size_t task, struct err *err)
 		.demo = g->options.demo,
 		.stopped = g->options.stopped,
 	};
-	int r = g->kind->simulate(&run, result->metrics, err);
+	int r;
 
+	for (size_t i = 0; i < g->kind->suite->nr_params && i < SUITE_PARAMS; i++)
+		run.params[i] = suite_param(g->kind->suite, &g->options, i);
+	r = g->kind->simulate(&run, result->metrics, err);
 	result->done = !r;
 	return r;
 }

@@ -10,7 +10,7 @@
 
 #include "workload/suite.h"
 
-enum { GRID_METRICS = 8 };
+enum { GRID_METRICS = 12 };
 
 struct grid_metric {
 	const char *name; /* as in published.csv */
@@ -21,6 +21,8 @@ struct grid_run {
 	size_t which; /* case */
 	const char *policy;
 	uint64_t seed;
+	/* Values of the suite's free parameters, in the order of suite->params. */
+	double params[SUITE_PARAMS];
 	bool full, demo;
 	bool (*stopped)(void);
 };

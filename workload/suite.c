@@ -68,6 +68,11 @@ bool suite_row_deviation(const struct suite_row *row, double *deviation)
 	return true;
 }
 
+double suite_param(const struct suite *suite, const struct suite_options *options, size_t which)
+{
+	return options->params ? options->params[which] : suite->params[which].value;
+}
+
 bool suite_wants_theta(const struct suite_options *options, double theta)
 {
 	for (size_t i = 0; i < options->nr_thetas; i++) {

@@ -14,8 +14,20 @@
 
 #include "base/err.h"
 
+/* A free parameter of a workload: a number that the published text leaves open and that another
+ * author could have chosen otherwise. Sizes that set how long a run takes, and numbers that are
+ * published, are none. `foliage bench --set NAME=VALUE` replaces one, `--sensitivity` halves and
+ * doubles each. */
+struct suite_param {
+	const char *name; /* lower_case, with the unit: get_ns, hot_pages */
+	double value;     /* by default */
+	double min, max;  /* halving and doubling stop there; max 0: no bound */
+	const char *source;
+};
+
 struct suite_options {
 	const char *policies; /* NULL: the suite's own */
+	const double *params; /* of the suite's free parameters; NULL: the defaults */
 	const double *thetas;
 	size_t nr_thetas; /* 0: all */
 	bool full, demo;
@@ -43,8 +55,12 @@ struct suite_report {
 	size_t nr_notes;
 };
 
+enum { SUITE_PARAMS = 24 }; /* most of a suite */
+
 struct suite {
 	const char *name, *summary;
+	const struct suite_param *params;
+	size_t nr_params;
 	int (*open)(const struct suite_options *options, void **state, struct err *err);
 	size_t (*tasks)(const void *state);
 	/* Distinct tasks may run at once. -EINTR when stopped. */
@@ -69,6 +85,8 @@ void suite_report_free(struct suite_report *report);
 /* measured / published - 1; false when there is nothing to compare with. */
 bool suite_row_deviation(const struct suite_row *row, double *deviation);
 
+/* The value of the suite's free parameter number `which` in this run. */
+double suite_param(const struct suite *suite, const struct suite_options *options, size_t which);
 /* Whether `theta` is among those asked for. */
 bool suite_wants_theta(const struct suite_options *options, double theta);
 bool suite_stopped(const struct suite_options *options);

@@ -33,6 +33,8 @@ static int open_suite(const struct suite_options *options, void **state, struct 
 const struct suite suite_fio_mmap = {
 	.name = "fio-mmap",
 	.summary = "16 fio jobs loading from mappings at zipf offsets: refaults per load",
+	.params = fio_mmap_params,
+	.nr_params = FIO_NR_PARAMS,
 	.open = open_suite,
 	.tasks = fio_mmap_tasks,
 	.run = fio_mmap_run,

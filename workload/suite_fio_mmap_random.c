@@ -26,6 +26,8 @@ static int open_suite(const struct suite_options *options, void **state, struct 
 const struct suite suite_fio_mmap_random = {
 	.name = "fio-mmap-random",
 	.summary = "the same advised random (MADV_RANDOM): accessed bits do not count",
+	.params = fio_mmap_params,
+	.nr_params = FIO_NR_PARAMS,
 	.open = open_suite,
 	.tasks = fio_mmap_tasks,
 	.run = fio_mmap_run,

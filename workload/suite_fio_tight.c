@@ -28,6 +28,8 @@ static int open_suite(const struct suite_options *options, void **state, struct 
 const struct suite suite_fio_tight = {
 	.name = "fio-tight",
 	.summary = "fio through mmap in tighter limits; waits at the lruvec's lock",
+	.params = fio_mmap_params,
+	.nr_params = FIO_NR_PARAMS,
 	.open = open_suite,
 	.tasks = fio_mmap_tasks,
 	.run = fio_mmap_run,

@@ -14,10 +14,8 @@
  * Left out: writes and compaction, LevelDB's block cache (blocks of mapped tables that are not
  * compressed bypass it), locks.
  *
- * Parameters, stated assumptions: a database of 4 times the group's limit; the limit is 1 GiB with
- * --full, else a thirty-second of it, modelled as 1 GiB; GETs by zipf with theta 0.99 (the YCSB
- * constant) over the data pages, scattered; 8 GET threads and 1 scanner; 2 us of CPU time a GET, 1 us
- * a scanned page; a scan takes 4,000 pages. Counted: GETs and scans a second, 40 GETs for each page of
+ * Parameters: none was published, the table below has the free ones. The limit is 1 GiB with --full, else
+ * a thirty-second of it, modelled as 1 GiB; keys lie scattered over the data pages. Counted: GETs and scans a second, 40 GETs for each page of
  * the limit, after a warm-up of 8 for each.
  */
 #include <errno.h>
@@ -33,11 +31,20 @@
 enum {
 	FULL_PAGES = 262144,
 	TABLE_PAGES = 512,
-	DB_LIMITS = 4,
-	GETTERS = 8,
-	SCAN_PAGES = 4000,
-	GET_NS = 2000,
-	SCAN_PAGE_NS = 1000,
+	GETTERS_MAX = 64,
+	SCANNERS_MAX = 16,
+};
+
+enum param { DB_LIMITS, THETA, GETTERS, SCANNERS, SCAN_PAGES, GET_NS, SCAN_PAGE_NS, NR_PARAMS };
+static const struct suite_param params[NR_PARAMS] = {
+	[DB_LIMITS] = {"db_limits", 4, 1.5, 64,
+		       "assumed: size of the database / the group's limit"},
+	[THETA] = {"theta", 0.99, 0.7, 1.2, "assumed: YCSB's constant"},
+	[GETTERS] = {"getters", 8, 1, GETTERS_MAX, "assumed"},
+	[SCANNERS] = {"scanners", 1, 1, SCANNERS_MAX, "assumed"},
+	[SCAN_PAGES] = {"scan_pages", 4000, 1, 8000, "assumed"},
+	[GET_NS] = {"get_ns", 2000, 0, 0, "assumed"},
+	[SCAN_PAGE_NS] = {"scan_page_ns", 1000, 0, 0, "assumed"},
 };
 
 static const char *const cases[] = {"letter"};
@@ -47,6 +54,8 @@ static const struct grid_metric metrics[] = {
 struct store {
 	struct machine *m;
 	uint32_t pages; /* of the database */
+	uint32_t getters, scan_pages;
+	uint64_t get_ns, scan_page_ns;
 	int file;
 	struct zipf_fio_dist dist;
 	uint64_t warm, gets; /* of a thread */
@@ -61,13 +70,18 @@ struct getter {
 	struct zipf_fio keys;
 };
 
+struct scanner {
+	struct store *s;
+	uint64_t rng;
+};
+
 static void get(struct task *t, struct store *s, uint64_t addr, uint64_t page)
 {
 	uint64_t index = page / TABLE_PAGES * TABLE_PAGES + TABLE_PAGES - 1;
 
 	task_touch(t, addr + MIN(index, (uint64_t)s->pages - 1), TASK_LOAD);
 	task_touch(t, addr + page, TASK_LOAD);
-	task_compute(t, GET_NS);
+	task_compute(t, s->get_ns);
 }
 
 static void getter_main(struct task *t, void *arg)
@@ -89,41 +103,62 @@ static void getter_main(struct task *t, void *arg)
 
 static void scanner_main(struct task *t, void *arg)
 {
-	struct store *s = arg;
-	uint64_t addr = task_map_file(t, s->file, 0, s->pages, 0), rng = 7;
+	struct scanner *scanner = arg;
+	struct store *s = scanner->s;
+	uint64_t addr = task_map_file(t, s->file, 0, s->pages, 0);
 
 	while (s->getters_left) {
-		uint32_t from = splitmix64_below(&rng, s->pages - SCAN_PAGES);
+		uint32_t from = splitmix64_below(&scanner->rng, s->pages - s->scan_pages);
 
-		for (uint32_t i = 0; i < SCAN_PAGES && s->getters_left; i++) {
+		for (uint32_t i = 0; i < s->scan_pages && s->getters_left; i++) {
 			task_touch(t, addr + from + i, TASK_LOAD);
-			task_compute(t, SCAN_PAGE_NS);
+			task_compute(t, s->scan_page_ns);
 		}
 		s->scans += s->since > 0;
 	}
 }
 
-static int play(struct store *s, struct getter *getters, const struct grid_run *run, uint32_t limit,
-		struct err *err)
+static void set_up(struct store *s, const struct grid_run *run, uint32_t limit)
 {
-	int group = machine_memcg(s->m, 0, "leveldb", limit), r;
+	s->pages = (uint32_t)(limit * run->params[DB_LIMITS]);
+	s->getters = (uint32_t)run->params[GETTERS];
+	s->scan_pages = (uint32_t)run->params[SCAN_PAGES];
+	s->get_ns = (uint64_t)run->params[GET_NS];
+	s->scan_page_ns = (uint64_t)run->params[SCAN_PAGE_NS];
+	s->warm = (uint64_t)limit * 8 / s->getters;
+	s->gets = (uint64_t)limit * (run->demo ? 8 : 40) / s->getters;
+}
 
-	s->pages = limit * DB_LIMITS;
-	s->warm = (uint64_t)limit * 8 / GETTERS;
-	s->gets = (uint64_t)limit * (run->demo ? 8 : 40) / GETTERS;
-	s->file = machine_file(s->m, s->pages);
-	if (group < 0 || s->file < 0 || zipf_fio_dist_init(&s->dist, s->pages, 0.99))
-		return err_set(err, -ENOMEM, "out of memory");
-	s->getters_left = GETTERS;
-	for (uint32_t i = 0; i < GETTERS; i++) {
+static int spawn(struct store *s, struct getter *getters, struct scanner *scanners,
+		 const struct grid_run *run, uint32_t group)
+{
+	s->getters_left = s->getters;
+	for (uint32_t i = 0; i < s->getters; i++) {
 		getters[i].s = s;
 		/* All threads share the hot keys, each draws for itself. */
 		zipf_fio_init(&getters[i].keys, &s->dist, "db", (uint32_t)run->seed);
 		getters[i].keys.s1 += 1000 * i;
-		if (!machine_spawn(s->m, (uint32_t)group, getter_main, &getters[i]))
-			return err_set(err, -ENOMEM, "out of memory");
+		if (!machine_spawn(s->m, group, getter_main, &getters[i]))
+			return -ENOMEM;
 	}
-	if (!machine_spawn(s->m, (uint32_t)group, scanner_main, s))
+	for (uint32_t i = 0; i < (uint32_t)run->params[SCANNERS]; i++) {
+		scanners[i] = (struct scanner){.s = s, .rng = 6 + run->seed + i * UINT64_C(1000)};
+		if (!machine_spawn(s->m, group, scanner_main, &scanners[i]))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int play(struct store *s, struct getter *getters, struct scanner *scanners,
+		const struct grid_run *run, uint32_t limit, struct err *err)
+{
+	int group = machine_memcg(s->m, 0, "leveldb", limit), r;
+
+	set_up(s, run, limit);
+	s->file = machine_file(s->m, s->pages);
+	if (group < 0 || s->file < 0 ||
+	    zipf_fio_dist_init(&s->dist, s->pages, run->params[THETA]) ||
+	    spawn(s, getters, scanners, run, (uint32_t)group))
 		return err_set(err, -ENOMEM, "out of memory");
 	r = machine_run(s->m, 0, run->stopped);
 	return r == -ENOMEM ? err_set(err, r, "%s", machine_oom(s->m)) : r;
@@ -135,25 +170,27 @@ static int simulate(const struct grid_run *run, double *out, struct err *err)
 	const struct machine_options options = {
 		.policy = run->policy,
 		.memory = 2 * limit,
-		.cpus = GETTERS + 1,
+		.cpus = (uint32_t)(run->params[GETTERS] + run->params[SCANNERS]),
 		.scale = (double)FULL_PAGES / limit,
 		.seed = run->seed,
 		.kernel_stats = true,
 	};
-	struct getter getters[GETTERS];
+	struct getter getters[GETTERS_MAX];
+	struct scanner scanners[SCANNERS_MAX];
 	struct store s = {0};
 	int r = machine_create(&options, &s.m, err);
 
 	if (r)
 		return r;
-	r = play(&s, getters, run, limit, err);
+	r = play(&s, getters, scanners, run, limit, err);
 	if (!r) {
-		double seconds = (double)(s.end - s.since) / 1e9, gets = (double)(s.gets * GETTERS);
+		double seconds = (double)(s.end - s.since) / 1e9,
+		       gets = (double)(s.gets * s.getters);
 
 		out[0] = (gets + (double)s.scans) / seconds;
 		out[1] = (double)(machine_engine_stat(s.m, 0, STAT_REFAULT_FILE) - s.refaults) /
 			 gets;
-		out[2] = seconds * GETTERS / gets * 1e6;
+		out[2] = seconds * s.getters / gets * 1e6;
 		out[3] = (double)s.scans;
 	}
 	machine_destroy(s.m);
@@ -185,6 +222,8 @@ static int open_suite(const struct suite_options *options, void **state, struct 
 const struct suite suite_leveldb_scan_get = {
 	.name = "leveldb-scan-get",
 	.summary = "skewed look-ups beside long scans in mapped tables",
+	.params = params,
+	.nr_params = NR_PARAMS,
 	.open = open_suite,
 	.tasks = grid_tasks,
 	.run = grid_run,

@@ -15,9 +15,7 @@
  * pages.
  *
  * Parameters: sizes and the number of requests from the published command line; 3,000,000 values of 1 KiB do
- * not fit into 2560 MiB, so that is the data set. Stated assumptions: hash table and keys are a sixteenth
- * of it; 1.6 us of CPU time a request, what a server thread does with pipelining; 4 us a saved page; 4
- * CPUs. By default an eighth of everything, modelled at full size.
+ * not fit into 2560 MiB, so that is the data set. The free ones stand in the table below. By default an eighth of everything, modelled at full size.
  */
 #include <errno.h>
 
@@ -30,10 +28,16 @@ enum {
 	MEMORY_PAGES = 393216, /* 1.5 GB */
 	ZRAM_PAGES = 2097152,  /* 8 GB */
 	DATA_PAGES = 655360,   /* 2560 MiB */
-	TABLE_SHARE = 16,
 	REQUESTS = 3000000,
-	REQUEST_NS = 1600,
-	SAVE_PAGE_NS = 4000,
+};
+
+enum param { TABLE_PART, REQUEST_NS, SAVE_PAGE_NS, CPUS, NR_PARAMS };
+static const struct suite_param params[NR_PARAMS] = {
+	[TABLE_PART] = {"table_part", 1.0 / 16, 0.001, 0.5,
+			"assumed: hash table and keys, of the data set"},
+	[REQUEST_NS] = {"request_ns", 1600, 0, 0, "assumed: a server thread with pipelining"},
+	[SAVE_PAGE_NS] = {"save_page_ns", 4000, 0, 0, "assumed: serialize and checksum 4 KiB"},
+	[CPUS] = {"cpus", 4, 1, 16, "assumed"},
 };
 
 enum { BGSAVE, PLAIN };
@@ -44,6 +48,7 @@ struct server {
 	struct machine *m;
 	bool saves;
 	uint32_t pages, table;
+	uint64_t request_ns, save_page_ns;
 	uint64_t requests, rng, ns, addr;
 	int rdb;
 	bool saving;
@@ -56,7 +61,7 @@ static void save_main(struct task *t, void *arg)
 
 	for (uint32_t i = 0; i < s->pages; i++) {
 		task_touch(t, s->addr + i, TASK_LOAD);
-		task_compute(t, SAVE_PAGE_NS);
+		task_compute(t, s->save_page_ns);
 		task_write(t, f, i, 1);
 	}
 	task_close(t, f);
@@ -80,7 +85,7 @@ static void server_main(struct task *t, void *arg)
 
 		task_touch(t, s->addr + splitmix64_below(&s->rng, s->table), TASK_LOAD);
 		task_touch(t, s->addr + value, s->saving ? TASK_LOAD : TASK_STORE);
-		task_compute(t, REQUEST_NS);
+		task_compute(t, s->request_ns);
 	}
 	s->ns = task_now(t) - start;
 	task_wait_children(t);
@@ -92,7 +97,7 @@ static int simulate(const struct grid_run *run, double *out, struct err *err)
 	const struct machine_options options = {
 		.policy = run->policy,
 		.memory = MEMORY_PAGES / part,
-		.cpus = 4,
+		.cpus = (uint32_t)run->params[CPUS],
 		.scale = part,
 		.seed = run->seed,
 		.swap = MACHINE_ZRAM,
@@ -104,7 +109,9 @@ static int simulate(const struct grid_run *run, double *out, struct err *err)
 	struct server s = {
 		.saves = run->which == BGSAVE,
 		.pages = DATA_PAGES / part,
-		.table = DATA_PAGES / part / TABLE_SHARE,
+		.table = MAX((uint32_t)(run->params[TABLE_PART] * DATA_PAGES / part), 1u),
+		.request_ns = (uint64_t)run->params[REQUEST_NS],
+		.save_page_ns = (uint64_t)run->params[SAVE_PAGE_NS],
 		.requests = REQUESTS / part,
 		.rng = run->seed,
 	};
@@ -146,6 +153,8 @@ static int open_suite(const struct suite_options *options, void **state, struct 
 const struct suite suite_valkey = {
 	.name = "valkey",
 	.summary = "uniform GETs on compressed swap, with and without a saving child",
+	.params = params,
+	.nr_params = NR_PARAMS,
 	.open = open_suite,
 	.tasks = grid_tasks,
 	.run = grid_run,
