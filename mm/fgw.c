@@ -111,7 +111,6 @@ static uint64_t fgw_shadow(struct foliage_engine *e, struct lruvec *target, foli
 	(void)target; /* the memcg id is the folio's own */
 	own = (uint64_t)counter_read(&t->evicted[main]) >> own_shift(fgw_room(e, lv, type));
 	counter_add(e, &t->evicted[main], flags_nr(flags));
-	counter_add(e, &t->total, flags_nr(flags));
 	time = own & ((1u << OWN_BITS) - 1);
 	time |= (fgw_clock(lv, type) & ((1u << CLOCK_BITS) - 1)) << CLOCK_SHIFT;
 	time |= (flags & F_GEN_MASK) << STAMP_SHIFT | (uint64_t)main << MAIN_SHIFT;
@@ -126,6 +125,20 @@ static bool shadow_valid(const struct foliage_engine *e, struct lruvec *lv, unsi
 
 	return (double)(since * fgw_turnover(e, lv, type)) <=
 	       k->history * k->ticks * (double)fgw_room(e, lv, type);
+}
+
+/* Had the type had a little more of what both types share, the page would not have been away. The
+ * reach is the same number of pages for both types, and a shadow that is too old for anything else
+ * still counts: a type squeezed to nothing must be able to come back. */
+static bool would_be_spared(const struct foliage_engine *e, struct lruvec *lv, unsigned int type,
+			    uint64_t time)
+{
+	const struct fgw_knobs *k = fgw_knobs(e);
+	double since = (double)((fgw_clock(lv, type) - (time >> CLOCK_SHIFT)) &
+				((1u << CLOCK_BITS) - 1)),
+	       room = (double)fgw_room_of_both(lv);
+
+	return since * (double)fgw_turnover(e, lv, type) <= k->balance * k->ticks * room;
 }
 
 /* What the first list needs of a shadow's time. */
@@ -153,9 +166,10 @@ static void fgw_refault(struct foliage_engine *e, struct foliage_cpu *cpu, struc
 	}
 	folio_event(e, id, FOLIAGE_EV_REFAULT, recent ? FOLIAGE_WHY_RECENT : FOLIAGE_WHY_STALE, -1,
 		    -1, 0, 0);
+	if (mine && would_be_spared(e, lv, type, time))
+		counter_add(e, &lv->fgw->type[type].spared, flags_nr(flags));
 	if (!recent)
 		return;
-	counter_add(e, &lv->fgw->type[type].refaulted, flags_nr(flags));
 	f->prev = (folio_id)pack_link(time);
 	f->spare = ARRIVAL_SHADOW;
 }
@@ -478,6 +492,15 @@ static const struct foliage_knob knobs[] = {
 		  "always"),
 	REAL_KNOB(stale, 0, 0, 7,
 		  "turnovers without use after which M's tail goes before P's; 0: never"),
+	REAL_KNOB(
+		balance, 0.09, 0, 6,
+		"reach of a refault that counts for the balance of anon and file, in parts of the "
+		"room of both"),
+	REAL_KNOB(balance_window, 0.25, 0.01, 16,
+		  "rooms of both that come in between two halvings of these counts"),
+	UINT_KNOB(balance_min, 512, 1, 1 << 20, "pages that this takes at least"),
+	UINT_KNOB(balance_cost, 200, 0, 100000,
+		  "what refaults of either type cost, beside swappiness : 200 - swappiness"),
 	UINT_KNOB(gate_scan, FGW_EXAMINE_MAX, 0, 4096,
 		  "lazy moves that one look for M's tail may make"),
 	BOOL_KNOB(first_fill, 1, "the first pages fill M (rule 2)"),
@@ -486,6 +509,7 @@ static const struct foliage_knob knobs[] = {
 	UINT_KNOB(exec_refs, 2, 1, 7,
 		  "accesses that a young bit of an executable mapping stands for"),
 	BOOL_KNOB(born, 1, "the access that a page was brought in for does not count (rule 2)"),
+	BOOL_KNOB(noio, 1, "reclaim without I/O leaves anon alone while the swap cache is small"),
 	BOOL_KNOB(memcg_abort, 1, "memcg-limit reclaim stops once its target is met"),
 	{0},
 };

@@ -25,9 +25,8 @@
 #include "mm/reclaim.h"
 
 enum {
-	FGW_GENS = 32,         /* lists of M */
-	FGW_EXAMINE_MAX = 64,  /* folios looked at in one lock section */
-	FGW_AVERAGE_TICKS = 8, /* between two halvings of what the choice of a type remembers */
+	FGW_GENS = 32,        /* lists of M */
+	FGW_EXAMINE_MAX = 64, /* folios looked at in one lock section */
 };
 
 enum fgw_chance { FGW_CHANCE_HALVE, FGW_CHANCE_CLEAR, FGW_CHANCE_DECREMENT, FGW_CHANCE_NONE };
@@ -47,13 +46,19 @@ struct fgw_knobs {
 	double history;     /* turnovers of the room for which a shadow is valid */
 	double gate; /* a refault enters M if its distance is within gate times the age of M's tail;
 			0: always */
-	double stale; /* turnovers without use after which M's tail goes before P's; 0: never */
-	uint32_t gate_scan;  /* lazy moves that one look for M's tail may make */
-	uint32_t first_fill; /* the first pages fill M */
-	uint32_t walk_every; /* ticks between two page-table walks; 0: no walks */
+	double stale;   /* turnovers without use after which M's tail goes before P's; 0: never */
+	double balance; /* a refault counts for the balance of the types when so much of both
+				  came in of its type since, in parts of the room of both */
+	double balance_window; /* of the room of both: the time between two halvings */
+	uint32_t balance_min;  /* pages that this takes at least */
+	uint32_t balance_cost; /* of a page of either type, beside swappiness : 200 - swappiness */
+	uint32_t gate_scan;    /* lazy moves that one look for M's tail may make */
+	uint32_t first_fill;   /* the first pages fill M */
+	uint32_t walk_every;   /* ticks between two page-table walks; 0: no walks */
 	uint32_t young_refs,
 		exec_refs;    /* what a young bit counts, and one of an executable mapping */
 	uint32_t born;        /* the access that a page was brought in for does not count */
+	uint32_t noio;        /* without I/O, anon counts only if the swap cache is large (D.2) */
 	uint32_t memcg_abort; /* memcg-limit reclaim stops once its target is met */
 };
 
@@ -65,13 +70,15 @@ struct fgw_type {
 	uint64_t fill_seq;     /* the clock when the first fill ended */
 	double target;         /* P's wanted size in pages, once there is a room */
 	counter_t evicted[2];  /* pages evicted from P and from M, ever */
-	/* How dear evictions of the type were, for the choice between anon and file (B.6). */
-	uint64_t avg_refaulted, avg_total;
-	counter_t refaulted, total;
+	/* Refaults that a little more room would have spared, for the choice between anon and
+	 * file: in this window, and before. */
+	counter_t spared;
+	uint64_t spared_before;
 };
 
 struct fgw_state {
 	struct fgw_type type[NR_TYPES];
+	uint64_t window; /* pages that came in, of both types, since the last halving */
 	uint64_t walked; /* sum of the clocks at the last page-table walk */
 };
 
@@ -155,7 +162,9 @@ static inline __attribute__((always_inline)) void fgw_count(struct foliage_engin
 /* -- fgw_list.c -- */
 /* C: the room that pages of the type share now. */
 uint64_t fgw_room(const struct foliage_engine *e, struct lruvec *lv, unsigned int type);
-/* The same, but no smaller than what `ticks` ticks last. */
+/* What both types share: their rooms, or what is there now. */
+uint64_t fgw_room_of_both(struct lruvec *lv);
+/* The room of a type, but no smaller than what `ticks` ticks last. */
 uint64_t fgw_turnover(const struct foliage_engine *e, struct lruvec *lv, unsigned int type);
 /* P's wanted size in pages. */
 uint64_t fgw_target(const struct foliage_engine *e, struct lruvec *lv, unsigned int type);

@@ -13,6 +13,7 @@ struct scan {
 	unsigned int type;
 	int budget;     /* folios that may still be looked at */
 	int64_t pages;  /* isolated */
+	bool unusable;  /* met some that this request may not free */
 	uint64_t stale; /* ticks without use after which M gives first; 0: never */
 	struct folio_set *out;
 };
@@ -70,6 +71,7 @@ static void examine(struct foliage_engine *e, struct lruvec *lv, const struct sc
 
 	s->budget--;
 	if (flags_evictable(flags) && !usable(sc, flags)) {
+		s->unusable = true;
 		fgw_unlink(e, lv, id);
 		if (main)
 			fgw_link_m(e, lv, id, clock);
@@ -131,43 +133,40 @@ static bool examine_next(struct foliage_engine *e, struct lruvec *lv, const stru
 
 /* Returns how many folios were looked at. */
 static int isolate(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
-		   unsigned int type, int budget, int64_t want, struct folio_set *out)
+		   struct scan *s, int64_t want)
 {
-	const struct fgw_knobs *k = fgw_knobs(e);
-	struct scan s = {
-		.type = type,
-		.budget = budget,
-		.stale = (uint64_t)(k->stale * k->ticks),
-		.out = out,
-	};
+	int budget = s->budget;
 
-	out->nr = 0;
-	while (s.budget > 0 && s.pages < want && examine_next(e, lv, sc, &s))
+	while (s->budget > 0 && s->pages < want && examine_next(e, lv, sc, s))
 		;
-	stat_add(e, lv, type == TYPE_ANON ? STAT_PGSCAN_ANON : STAT_PGSCAN_FILE, s.pages);
-	sc->nr_scanned += s.pages;
-	return budget - s.budget;
+	stat_add(e, lv, s->type == TYPE_ANON ? STAT_PGSCAN_ANON : STAT_PGSCAN_FILE, s->pages);
+	sc->nr_scanned += s->pages;
+	return budget - s->budget;
 }
 
-/* B.6's choice: the type whose refaults, weighted by swappiness, are fewer for what was evicted. */
-static unsigned int type_to_scan(struct lruvec *lv, int swappiness)
+static uint64_t spared(const struct fgw_type *t)
 {
-	struct ctrl_pos pos[NR_TYPES];
+	return t->spared_before + counter_size(&t->spared);
+}
+
+/* A little more room for the type that would spare more refaults by it, weighted by what they cost:
+ * the other one is scanned. File while its refaults are too few to tell. */
+static unsigned int type_to_scan(const struct foliage_engine *e, const struct lruvec *lv,
+				 int swappiness)
+{
+	uint64_t file = spared(&lv->fgw->type[TYPE_FILE]), anon = spared(&lv->fgw->type[TYPE_ANON]),
+		 cost = fgw_knobs(e)->balance_cost;
 
 	if (swappiness == 0)
 		return TYPE_FILE;
 	if (swappiness >= SWAPPINESS_ANON_ONLY)
 		return TYPE_ANON;
-	for (int type = 0; type < NR_TYPES; type++) {
-		struct fgw_type *t = &lv->fgw->type[type];
-
-		pos[type] = (struct ctrl_pos){
-			.refaulted = t->avg_refaulted + counter_size(&t->refaulted),
-			.total = t->avg_total + counter_size(&t->total),
-			.gain = (uint32_t)(type == TYPE_ANON ? swappiness : 200 - swappiness),
-		};
-	}
-	return gen_ctrl_ok(&pos[TYPE_ANON], &pos[TYPE_FILE]) ? TYPE_FILE : TYPE_ANON;
+	if (file < MIN_LRU_BATCH)
+		return TYPE_FILE;
+	return file * ((uint64_t)swappiness + cost) <=
+			       (anon + 1) * (200 - (uint64_t)swappiness + cost)
+		       ? TYPE_FILE
+		       : TYPE_ANON;
 }
 
 /* ---- survivors ---- */
@@ -200,32 +199,56 @@ enum references fgw_references(struct foliage_engine *e, struct scan_control *sc
 	return REFERENCES_ACTIVATE;
 }
 
+/* What one pass over an lruvec remembers from batch to batch. */
+struct pass {
+	int swappiness;
+	int64_t left;
+	bool stuck[NR_TYPES]; /* the last batch of the type held pages, and none could be freed */
+};
+
+/* The type to scan, unless its pages cannot go: dirty, under write-back, in use. Then the other
+ * one has its turn, as long as it does better. */
+static unsigned int type_of_batch(const struct foliage_engine *e, const struct lruvec *lv,
+				  const struct pass *p)
+{
+	unsigned int type = type_to_scan(e, lv, p->swappiness);
+
+	if (p->stuck[type] && !p->stuck[!type] && type_evictable(!type, p->swappiness))
+		return !type;
+	return type;
+}
+
 /* One batch of a type, or of the other one when this one has nothing. Returns folios looked at, 0:
  * nothing left. */
 static int evict(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
-		 int swappiness, int64_t left)
+		 struct pass *p)
 {
+	const struct fgw_knobs *k = fgw_knobs(e);
 	struct folio_set set = {0};
 	int64_t want = MIN(MAX(sc->nr_to_reclaim - sc->nr_reclaimed, INT64_C(1)),
 			   (int64_t)sc->batch),
-		freed;
-	unsigned int type;
-	int looked, budget = (int)MIN(left, (int64_t)FGW_EXAMINE_MAX);
+		freed = 0;
+	struct scan s = {
+		.budget = (int)MIN(p->left, (int64_t)FGW_EXAMINE_MAX),
+		.stale = (uint64_t)(k->stale * k->ticks),
+		.out = &set,
+	};
+	int looked;
 
 	lruvec_lock(e, lv);
-	type = type_to_scan(lv, swappiness);
-	looked = isolate(e, lv, sc, type, budget, want, &set);
-	if (!looked && type_evictable(!type, swappiness)) {
-		type = !type;
-		looked = isolate(e, lv, sc, type, budget, want, &set);
+	s.type = type_of_batch(e, lv, p);
+	looked = isolate(e, lv, sc, &s, want);
+	if (!looked && type_evictable(!s.type, p->swappiness)) {
+		s.type = !s.type;
+		looked = isolate(e, lv, sc, &s, want);
 	}
 	lruvec_unlock(e, lv, (uint32_t)looked);
-	if (!set.nr)
-		return looked;
-	freed = shrink_folio_list(e, sc, &set);
+	if (set.nr)
+		freed = shrink_folio_list(e, sc, &set);
+	p->stuck[s.type] = !freed && (set.nr || s.unusable);
 	if (set.nr)
 		putback_folios(e, &set);
-	stat_add(e, lv, type == TYPE_ANON ? STAT_PGSTEAL_ANON : STAT_PGSTEAL_FILE, freed);
+	stat_add(e, lv, s.type == TYPE_ANON ? STAT_PGSTEAL_ANON : STAT_PGSTEAL_FILE, freed);
 	sc->nr_reclaimed += freed;
 	return looked;
 }
@@ -280,25 +303,26 @@ static uint64_t start(struct foliage_engine *e, struct lruvec *lv, int swappines
 bool fgw_shrink_lruvec(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc)
 {
 	int swappiness = get_swappiness(e, lv, sc);
+	struct pass p = {.swappiness = fgw_knobs(e)->noio ? scan_swappiness(e, lv, sc, swappiness)
+							  : swappiness};
 	uint64_t total;
-	int64_t left;
 
 	if (swappiness == SWAPPINESS_ANON_ONLY && !can_reclaim_anon(e, lv->memcg, sc))
 		return false;
-	total = memcg_protect_scan(e, sc, lv->memcg, start(e, lv, swappiness));
-	left = (int64_t)(e->memcgs[lv->memcg].online ? scaled_budget(e, total, sc->priority)
-						     : total);
-	if (left > 0)
+	total = memcg_protect_scan(e, sc, lv->memcg, start(e, lv, p.swappiness));
+	p.left = (int64_t)(e->memcgs[lv->memcg].online ? scaled_budget(e, total, sc->priority)
+						       : total);
+	if (p.left > 0)
 		walk_page_tables(e, lv, sc, swappiness);
-	while (left > 0) {
+	while (p.left > 0) {
 		int looked;
 
 		if (memcg_below_min(e, sc->target, lv->memcg))
 			return true;
-		looked = evict(e, lv, sc, swappiness, left);
+		looked = evict(e, lv, sc, &p);
 		if (!looked || should_abort(e, sc))
 			break;
-		left -= looked;
+		p.left -= looked;
 		engine_yield(e);
 	}
 	return false;

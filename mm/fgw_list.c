@@ -31,6 +31,11 @@ static uint64_t limit_above(const struct foliage_engine *e, uint32_t memcg)
 	}
 }
 
+static uint64_t resident(struct lruvec *lv, unsigned int type)
+{
+	return counter_size(fgw_size(lv, type, false)) + counter_size(fgw_size(lv, type, true));
+}
+
 uint64_t fgw_room(const struct foliage_engine *e, struct lruvec *lv, unsigned int type)
 {
 	uint64_t room = atomic_load_explicit(&lv->fgw->type[type].room, memory_order_relaxed);
@@ -38,8 +43,17 @@ uint64_t fgw_room(const struct foliage_engine *e, struct lruvec *lv, unsigned in
 	if (!room)
 		return limit_above(e, lv->memcg);
 	/* The room grows before reclaim runs again. */
-	return MAX(room, counter_size(fgw_size(lv, type, false)) +
-				 counter_size(fgw_size(lv, type, true)));
+	return MAX(room, resident(lv, type));
+}
+
+uint64_t fgw_room_of_both(struct lruvec *lv)
+{
+	uint64_t room = 0;
+
+	for (unsigned int type = 0; type < NR_TYPES; type++)
+		room += MAX(atomic_load_explicit(&lv->fgw->type[type].room, memory_order_relaxed),
+			    resident(lv, type));
+	return room;
 }
 
 uint64_t fgw_turnover(const struct foliage_engine *e, struct lruvec *lv, unsigned int type)
@@ -71,8 +85,7 @@ void fgw_set_room(const struct foliage_engine *e, struct lruvec *lv, unsigned in
 {
 	struct fgw_type *t = &lv->fgw->type[type];
 	const struct fgw_knobs *k = fgw_knobs(e);
-	uint64_t room =
-		counter_size(fgw_size(lv, type, false)) + counter_size(fgw_size(lv, type, true));
+	uint64_t room = resident(lv, type);
 
 	if (!room || room == t->room)
 		return;
@@ -99,12 +112,23 @@ void fgw_move_target(const struct foliage_engine *e, struct lruvec *lv, unsigned
 
 /* ---- the clock ---- */
 
-/* What a choice between the types looks at: the present counts half, what was before the other
- * half. */
-static void average(struct fgw_type *t)
+/* The balance of the types is struck over one window for both, whatever their clocks do: the
+ * present counts half, what was before the other half. */
+static void pass_window(const struct foliage_engine *e, struct lruvec *lv, uint64_t nr)
 {
-	t->avg_refaulted = (t->avg_refaulted + (uint64_t)atomic_exchange(&t->refaulted, 0)) / 2;
-	t->avg_total = (t->avg_total + (uint64_t)atomic_exchange(&t->total, 0)) / 2;
+	const struct fgw_knobs *k = fgw_knobs(e);
+	double room = (double)fgw_room_of_both(lv);
+
+	lv->fgw->window += nr;
+	if ((double)lv->fgw->window < MAX(k->balance_window * room, (double)k->balance_min))
+		return;
+	lv->fgw->window = 0;
+	for (int type = 0; type < NR_TYPES; type++) {
+		struct fgw_type *t = &lv->fgw->type[type];
+
+		t->spared_before =
+			(t->spared_before + (uint64_t)atomic_exchange(&t->spared, 0)) / 2;
+	}
 }
 
 static void open_generation(struct foliage_engine *e, struct lruvec *lv, unsigned int type)
@@ -118,8 +142,6 @@ static void open_generation(struct foliage_engine *e, struct lruvec *lv, unsigne
 				 list_head(lv->index, fgw_list_m(type, t->oldest + 1)));
 		t->oldest++;
 	}
-	if (clock % FGW_AVERAGE_TICKS == 0)
-		average(t);
 	stat_add(e, lv, STAT_AGINGS, 1);
 	folio_event(e, -1, FOLIAGE_EV_AGE, FOLIAGE_WHY_NONE, (int64_t)clock - 1, (int64_t)clock, 0,
 		    0);
@@ -130,6 +152,7 @@ void fgw_tick(struct foliage_engine *e, struct lruvec *lv, unsigned int type, in
 	struct fgw_type *t = &lv->fgw->type[type];
 	uint64_t turnover = fgw_turnover(e, lv, type);
 
+	pass_window(e, lv, (uint64_t)nr);
 	for (t->tick += (uint64_t)nr * fgw_knobs(e)->ticks; t->tick >= turnover;
 	     t->tick -= turnover)
 		open_generation(e, lv, type);

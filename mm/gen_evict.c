@@ -335,20 +335,10 @@ int64_t gen_evict(struct foliage_engine *e, struct lruvec *lv, struct scan_contr
 
 /* ---- one lruvec ---- */
 
-/* D.2: without __GFP_IO, anon could only be freed from a clean swap cache; when that is small, scan
- * file only. */
-static int scan_swappiness(struct foliage_engine *e, struct lruvec *lv,
-			   const struct scan_control *sc, int swappiness)
+static int gen_scan_swappiness(struct foliage_engine *e, struct lruvec *lv,
+			       const struct scan_control *sc, int swappiness)
 {
-	int64_t swapcache;
-
-	if (!gen_knobs(e)->noio || sc->gfp_io || swappiness == 0 ||
-	    swappiness == SWAPPINESS_ANON_ONLY)
-		return swappiness;
-	swapcache = e->backend.swapcache_pages ? e->backend.swapcache_pages(e->ctx, lv->node) : 0;
-	if (swapcache < (int64_t)(gen_type_size(e, lv, TYPE_ANON) / 64))
-		return 0;
-	return swappiness;
+	return gen_knobs(e)->noio ? scan_swappiness(e, lv, sc, swappiness) : swappiness;
 }
 
 static uint64_t evictable_size(struct foliage_engine *e, struct lruvec *lv, int swappiness)
@@ -363,7 +353,7 @@ static uint64_t evictable_size(struct foliage_engine *e, struct lruvec *lv, int 
 
 bool gen_is_sizable(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc)
 {
-	int swappiness = scan_swappiness(e, lv, sc, get_swappiness(e, lv, sc));
+	int swappiness = gen_scan_swappiness(e, lv, sc, get_swappiness(e, lv, sc));
 
 	return scaled_budget(e, evictable_size(e, lv, swappiness), sc->priority) > 0;
 }
@@ -402,7 +392,8 @@ static bool should_abort(const struct foliage_engine *e, const struct scan_contr
 
 static bool shrink_lruvec(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc)
 {
-	int original = get_swappiness(e, lv, sc), swappiness = scan_swappiness(e, lv, sc, original);
+	int original = get_swappiness(e, lv, sc),
+	    swappiness = gen_scan_swappiness(e, lv, sc, original);
 	int aging = gen_knobs(e)->noio_fold ? swappiness : original;
 	bool online = e->memcgs[lv->memcg].online, rotate = false;
 	uint64_t total = evictable_size(e, lv, swappiness);

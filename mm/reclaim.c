@@ -45,6 +45,19 @@ int get_swappiness(const struct foliage_engine *e, const struct lruvec *lv,
 	return swappiness;
 }
 
+int scan_swappiness(struct foliage_engine *e, struct lruvec *lv, const struct scan_control *sc,
+		    int swappiness)
+{
+	int64_t swapcache;
+
+	if (sc->gfp_io || swappiness == 0 || swappiness == SWAPPINESS_ANON_ONLY)
+		return swappiness;
+	swapcache = e->backend.swapcache_pages ? e->backend.swapcache_pages(e->ctx, lv->node) : 0;
+	if (swapcache < (int64_t)(e->ops->size(e, lv, TYPE_ANON) / 64))
+		return 0;
+	return swappiness;
+}
+
 static void shrink_memcg(struct foliage_engine *e, struct scan_control *sc, uint32_t memcg)
 {
 	struct lruvec *lv = lruvec_of(e, memcg, sc->node);

@@ -26,6 +26,10 @@ void putback_folios(struct foliage_engine *e, const struct folio_set *set);
  * reclaimable). */
 int get_swappiness(const struct foliage_engine *e, const struct lruvec *lv,
 		   const struct scan_control *sc);
+/* The same when only what can be freed counts (D.2): a request without I/O frees anon from a clean
+ * swap cache alone, and while that is small (less than 1/64 of anon) scans file only: 0. */
+int scan_swappiness(struct foliage_engine *e, struct lruvec *lv, const struct scan_control *sc,
+		    int swappiness);
 /* Could anon of this memcg be reclaimed: swap space left? (A.5.2) */
 bool can_reclaim_anon(const struct foliage_engine *e, uint32_t memcg,
 		      const struct scan_control *sc);

@@ -482,12 +482,15 @@ static void defaults(void **state)
 		const char *name;
 		double value;
 	} want[] = {
-		{"gens", 32},        {"ticks", 32},      {"tick_min", 4},   {"once", 1},
-		{"refs_max", 7},     {"chance", 0},      {"target", 0.07},  {"target_min", 0.01},
-		{"target_max", 0.9}, {"step", 2},        {"near", 0.09},    {"fill_factor", 3},
-		{"history", 1.5},    {"gate", 1},        {"stale", 0},      {"gate_scan", 64},
-		{"first_fill", 1},   {"walk_every", 8},  {"young_refs", 1}, {"exec_refs", 2},
-		{"born", 1},         {"memcg_abort", 1},
+		{"gens", 32},         {"ticks", 32},         {"tick_min", 4},
+		{"once", 1},          {"refs_max", 7},       {"chance", 0},
+		{"target", 0.07},     {"target_min", 0.01},  {"target_max", 0.9},
+		{"step", 2},          {"near", 0.09},        {"fill_factor", 3},
+		{"history", 1.5},     {"gate", 1},           {"stale", 0},
+		{"gate_scan", 64},    {"first_fill", 1},     {"walk_every", 8},
+		{"young_refs", 1},    {"exec_refs", 2},      {"born", 1},
+		{"memcg_abort", 1},   {"balance", 0.09},     {"balance_window", 0.25},
+		{"balance_min", 512}, {"balance_cost", 200}, {"noio", 1},
 	};
 	const struct foliage_policy *policy = policy_find("fgw");
 	size_t nr = 0;

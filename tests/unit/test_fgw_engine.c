@@ -177,14 +177,122 @@ static void dear_type_is_spared(void **state)
 	world_add_range(w, 100, 100, 0);
 	file = type_of(w, TYPE_FILE);
 	anon = type_of(w, TYPE_ANON);
-	file->avg_refaulted = 500;
-	file->avg_total = anon->avg_total = 1000;
+	file->spared_before = 500;
 	assert_int_equal(foliage_reclaim(w->e, &w->cpu, &request), 10);
 	assert_int_equal(w->e->ops->size(w->e, world_lruvec(w, 0, 0), TYPE_FILE), 100);
-	file->avg_refaulted = 0;
-	anon->avg_refaulted = 500;
+	file->spared_before = 0;
+	anon->spared_before = 500;
 	assert_int_equal(foliage_reclaim(w->e, &w->cpu, &request), 10);
 	assert_int_equal(w->e->ops->size(w->e, world_lruvec(w, 0, 0), TYPE_FILE), 90);
+	world_free(w);
+}
+
+/* Refaults of either type that cost the same: 400 - swappiness of anon, 200 + swappiness of file. */
+static void swappiness_weighs(void **state)
+{
+	static const struct {
+		int swappiness;
+		uint64_t file, anon;
+		bool anon_goes;
+	} cases[] = {{1, 1985, 1000, false}, {1, 1990, 1000, true},   {60, 1305, 1000, false},
+		     {60, 1310, 1000, true}, {200, 500, 1000, false}, {200, 501, 1000, true},
+		     {200, 63, 0, false},    {200, 64, 0, true}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct world *w = fgw_world("fgw", 1);
+		struct foliage_reclaim_request request = {
+			.nr = 10, .swappiness = cases[i].swappiness, .memcg_limit = true};
+
+		w->pageout = FOLIAGE_PAGEOUT_CLEAN;
+		world_add_range(w, 0, 100, FOLIAGE_FOLIO_ANON);
+		world_add_range(w, 100, 100, 0);
+		type_of(w, TYPE_FILE)->spared_before = cases[i].file;
+		type_of(w, TYPE_ANON)->spared_before = cases[i].anon;
+		assert_int_equal(foliage_reclaim(w->e, &w->cpu, &request), 10);
+		assert_int_equal(w->e->ops->size(w->e, world_lruvec(w, 0, 0), TYPE_ANON),
+				 cases[i].anon_goes ? 90 : 100);
+		world_free(w);
+	}
+}
+
+/* Which refaults count for the balance: those of 0.09 of the room of both types, whatever the
+ * type's own share is. */
+static void spared_refaults(void **state)
+{
+	static const struct {
+		uint32_t since;
+		int64_t spared;
+	} cases[] = {{20, 1}, {40, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct world *w = full_world("fgw");
+
+		assert_int_equal(counter_read(&type_of(w, TYPE_FILE)->spared), 0);
+		world_add_range(w, 1000, 2, 0);
+		assert_int_equal(world_reclaim(w, 0, 1), 1);
+		assert_int_equal(w->pages[299].evictions, 1);
+		pass(w, cases[i].since);
+		world_add(w, 299, 0);
+		assert_int_equal(counter_read(&type_of(w, TYPE_FILE)->spared), cases[i].spared);
+		world_free(w);
+	}
+}
+
+/* Both counts are halved together, after a quarter of the room and 512 pages have come in. */
+static void balance_forgets(void **state)
+{
+	struct world *w = full_world("fgw");
+
+	(void)state;
+	type_of(w, TYPE_FILE)->spared_before = 300;
+	type_of(w, TYPE_ANON)->spared_before = 100;
+	counter_add(w->e, &type_of(w, TYPE_ANON)->spared, 50);
+	world_lruvec(w, 0, 0)->fgw->window = 0;
+	pass(w, 511);
+	assert_int_equal(type_of(w, TYPE_FILE)->spared_before, 300);
+	pass(w, 1);
+	assert_int_equal(type_of(w, TYPE_FILE)->spared_before, 150);
+	assert_int_equal(type_of(w, TYPE_ANON)->spared_before, 75);
+	assert_int_equal(counter_read(&type_of(w, TYPE_ANON)->spared), 0);
+	world_free(w);
+}
+
+/* All of file is dirty and nobody writes it: anon has its turn. */
+static void stuck_type_passes_its_turn(void **state)
+{
+	struct world *w = fgw_world("fgw", 1);
+	struct foliage_reclaim_request request = {.nr = 32, .swappiness = 60};
+
+	(void)state;
+	w->pageout = FOLIAGE_PAGEOUT_CLEAN;
+	world_add_range(w, 0, 1000, FOLIAGE_FOLIO_ANON);
+	world_add_range(w, 1000, 1000, 0);
+	for (uint32_t page = 1000; page < 2000; page++)
+		foliage_folio_set_dirty(w->e, (foliage_folio)page);
+	assert_true(foliage_reclaim(w->e, &w->cpu, &request) >= 32);
+	assert_int_equal(w->e->ops->size(w->e, world_lruvec(w, 0, 0), TYPE_FILE), 1000);
+	world_check(w);
+	world_free(w);
+}
+
+/* Without I/O, and no swap cache to take from: file only, at any swappiness. */
+static void without_io_anon_is_left_alone(void **state)
+{
+	struct world *w = fgw_world("fgw", 1);
+	struct foliage_reclaim_request request = {.nr = 10, .swappiness = 200, .no_io = true};
+	int64_t scanned;
+
+	(void)state;
+	world_add_range(w, 0, 1000, FOLIAGE_FOLIO_ANON);
+	world_add_range(w, 1000, 1000, 0);
+	type_of(w, TYPE_FILE)->spared_before = 1000;
+	assert_true(foliage_reclaim(w->e, &w->cpu, &request) >= 10);
+	scanned = counter_read(&world_lruvec(w, 0, 0)->stat[STAT_PGSCAN_ANON]);
+	assert_int_equal(scanned, 0);
+	assert_int_equal(w->e->ops->size(w->e, world_lruvec(w, 0, 0), TYPE_ANON), 1000);
+	world_check(w);
 	world_free(w);
 }
 
@@ -341,6 +449,11 @@ int main(void)
 		cmocka_unit_test(walks_at_the_clock),
 		cmocka_unit_test(swappiness_chooses_the_type),
 		cmocka_unit_test(dear_type_is_spared),
+		cmocka_unit_test(swappiness_weighs),
+		cmocka_unit_test(spared_refaults),
+		cmocka_unit_test(balance_forgets),
+		cmocka_unit_test(stuck_type_passes_its_turn),
+		cmocka_unit_test(without_io_anon_is_left_alone),
 		cmocka_unit_test(written_back_goes_next),
 		cmocka_unit_test(cold_goes_next),
 		cmocka_unit_test(large_folios_count_in_pages),
