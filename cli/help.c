@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "cli/outfile.h"
+#include "cli/top.h"
 #include "foliage/version.h"
 
 #ifdef HAVE_ZSTD
@@ -49,6 +50,10 @@ void help_version(FILE *out)
 #else
 	fprintf(out, "lzma: not built in, .xz cannot be read\n");
 #endif
+	if (top_screen_version())
+		fprintf(out, "ncurses %s\n", top_screen_version());
+	else
+		fprintf(out, "ncurses: not built in, top has no screen\n");
 }
 
 static const char main_help[] =

@@ -28,6 +28,11 @@ if(CMOCKA_FOUND)
 		endif()
 		set_tests_properties(${name} PROPERTIES LABELS "${label}" TIMEOUT 900)
 	endforeach()
+	# It starts the tool on a terminal of its own.
+	add_dependencies(test_top foliage_bin)
+	target_compile_definitions(test_top PRIVATE FOLIAGE_TOOL="$<TARGET_FILE:foliage_bin>")
+	# Both remove what dead processes left in shared memory, and look at it before.
+	set_tests_properties(test_top test_segment_threads PROPERTIES RESOURCE_LOCK segments)
 	file(GLOB FOLIAGE_SCRIPTS CONFIGURE_DEPENDS tests/cli/test_*.sh)
 	foreach(script ${FOLIAGE_SCRIPTS})
 		get_filename_component(name ${script} NAME_WE)
