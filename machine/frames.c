@@ -203,6 +203,15 @@ void task_kfree(struct task *t, uint32_t nr)
 	}
 }
 
+int task_lru_gen_write(struct task *t, const char *commands)
+{
+	int rc = foliage_lru_gen_write(t->m->engine, this_cpu(t->m), commands);
+
+	task_checkpoint(t);
+	check_failed(t->m);
+	return rc;
+}
+
 /* ---- who maps a frame ---- */
 
 static int32_t node_new(struct machine *m)

@@ -122,6 +122,8 @@ void task_exit(struct task *t) __attribute__((noreturn));
  * for I/O, and a failure is -ENOMEM, not a simulated OOM. */
 int task_kalloc(struct task *t, uint32_t nr, bool no_io);
 void task_kfree(struct task *t, uint32_t nr);
+/* Commands of the lru_gen interface, as foliage_lru_gen_write() takes them, in this task's time. */
+int task_lru_gen_write(struct task *t, const char *commands);
 
 /* ---- statistics ---- */
 /* Names of vmstat and memory.stat, of the whole machine. */
