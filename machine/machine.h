@@ -67,6 +67,8 @@ void machine_settle(struct machine *m);
 /* Why the last run ended with -ENOMEM; "" when it did not. */
 const char *machine_oom(const struct machine *m);
 uint64_t machine_now(const struct machine *m); /* ns */
+/* The task whose turn it is, kernel tasks too; NULL between two. */
+const struct task *machine_running(const struct machine *m);
 
 /* ---- inside a task ---- */
 struct machine *task_machine(struct task *t);

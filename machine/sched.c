@@ -446,6 +446,11 @@ void machine_settle(struct machine *m)
 	}
 }
 
+const struct task *machine_running(const struct machine *m)
+{
+	return m->current;
+}
+
 uint64_t machine_now(const struct machine *m)
 {
 	return m->now;
