@@ -5,8 +5,10 @@
  * the engine have the folio, already pinned by us. Before that nobody sees it; after that it is
  * like any other, but for F_LOCKED until it is filled.
  */
+#include "cache/group.h"
 #include "cache/pool.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,11 +43,13 @@ static int check_options(const struct foliage_pool_options *o, char *message, si
 			   "page_bytes must be a power of two, 512 to 65536");
 	if (o->extra_bytes > FOLIAGE_EXTRA_MAX)
 		return bad(message, bytes, -EINVAL, "extra_bytes must be at most 4096");
+	if (o->max_groups > FOLIAGE_GROUPS_MAX)
+		return bad(message, bytes, -EINVAL, "max_groups must be at most 1024");
 	return 0;
 }
 
 /* A word that reads 0 in a forked child. */
-static int make_alive(struct foliage_pool *p)
+static int make_alive(struct pool *p)
 {
 	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
 	_Atomic uint64_t *word =
@@ -58,11 +62,11 @@ static int make_alive(struct foliage_pool *p)
 		return -ENOSYS;
 	}
 	atomic_store(word, 1);
-	p->alive = word;
+	p->alive = p->self.alive = word;
 	return 0;
 }
 
-static void init_locks(struct foliage_pool *p)
+static void init_locks(struct pool *p)
 {
 	pthread_condattr_t monotonic;
 
@@ -72,6 +76,7 @@ static void init_locks(struct foliage_pool *p)
 	pthread_condattr_destroy(&monotonic);
 	pthread_mutex_init(&p->room_lock, NULL);
 	pthread_mutex_init(&p->resize_lock, NULL);
+	pthread_mutex_init(&p->groups_lock, NULL);
 	for (int i = 0; i < POOL_SHARDS; i++)
 		pthread_mutex_init(&p->shards[i].lock, NULL);
 }
@@ -86,7 +91,7 @@ static uint64_t serial_number(void)
 
 /* How many pages of the typical size fit, each with its share of the tables: 2 slots and 2
  * shadows a page. */
-static uint64_t typical_pages(const struct foliage_pool *p, const struct foliage_pool_options *o)
+static uint64_t typical_pages(const struct pool *p, const struct foliage_pool_options *o)
 {
 	uint64_t page =
 		(UINT64_C(1) << p->page_shift) + ((o->extra_bytes + 15) & ~15u) + sizeof(uint32_t);
@@ -108,7 +113,13 @@ static uint64_t next_prime(uint64_t n)
 	}
 }
 
-static int make_tables(struct foliage_pool *p, const struct foliage_pool_options *o, char *message,
+/* A removed group keeps its slot until no page names it: twice as many as groups. */
+static uint32_t pool_memcgs(const struct foliage_pool_options *o)
+{
+	return 1 + 2 * o->max_groups;
+}
+
+static int make_tables(struct pool *p, const struct foliage_pool_options *o, char *message,
 		       size_t bytes)
 {
 	uint64_t pages = typical_pages(p, o), slots = 2 * next_prime(MAX(pages, UINT64_C(31))),
@@ -116,6 +127,7 @@ static int make_tables(struct foliage_pool *p, const struct foliage_pool_options
 	struct foliage_engine_options options = {
 		.policy = o->policy,
 		.nr_folios = (uint32_t)(slots << POOL_LEVELS),
+		.max_memcgs = pool_memcgs(o),
 		.folio_bytes = sizeof(struct pool_slot),
 		.totalram_pages = pages,
 		.seed = o->seed,
@@ -142,7 +154,7 @@ static int make_tables(struct foliage_pool *p, const struct foliage_pool_options
 	return pool_shadows_init(&p->shadows, 2 * pages);
 }
 
-static int fill_pool(struct foliage_pool *p, const struct foliage_pool_options *o, char *message,
+static int fill_pool(struct pool *p, const struct foliage_pool_options *o, char *message,
 		     size_t bytes)
 {
 	uint32_t page = o->page_bytes ? o->page_bytes : 4096;
@@ -153,15 +165,18 @@ static int fill_pool(struct foliage_pool *p, const struct foliage_pool_options *
 	p->max_bytes = o->max_bytes ? o->max_bytes : o->bytes;
 	p->max_pages = o->max_pages ? o->max_pages : UINT64_MAX;
 	p->page_shift = fls64(page) - 1;
-	p->wait_ms = o->wait_ms;
-	p->dropped = o->dropped;
 	p->dirty = o->dirty;
-	p->ctx = o->ctx;
+	p->max_groups = o->max_groups;
+	p->self = (struct foliage_pool){
+		.core = p, .wait_ms = o->wait_ms, .dropped = o->dropped, .ctx = o->ctx, .users = 1};
+	p->spaces[0] = &p->self;
 	p->serial = serial_number();
 	/* The engine's own, small beside the tables: ids of groups, heads of lists, lruvecs. */
-	p->fixed_bytes = sizeof(*p) + 65536 * sizeof(uint16_t) +
-			 NR_LISTS * sizeof(struct pool_slot) + sizeof(struct lruvec) +
-			 sizeof(struct memcg) + sizeof(struct node);
+	p->fixed_bytes = sizeof(*p) + 65536 * sizeof(uint16_t) + sizeof(struct node) +
+			 pool_memcgs(o) * (NR_LISTS * sizeof(struct pool_slot) +
+					   sizeof(struct lruvec) + sizeof(struct memcg));
+	if (p->fixed_bytes > p->budget / 2)
+		return bad(message, bytes, -EINVAL, "the budget is too small for max_groups");
 	rc = make_alive(p);
 	if (!rc)
 		rc = make_tables(p, o, message, bytes);
@@ -174,13 +189,26 @@ static int fill_pool(struct foliage_pool *p, const struct foliage_pool_options *
 		return bad(message, bytes, -EINVAL, "the budget is too small for its tables");
 	atomic_store(&p->frames.limit, (uint32_t)MIN((p->budget - tables) >> p->frames.slab_shift,
 						     (uint64_t)p->frames.nr_slabs));
-	return pool_threads_init(p);
+	rc = pool_threads_init(p);
+	return rc ? rc : group_init(p);
+}
+
+static void pool_free(struct pool *p)
+{
+	foliage_engine_destroy(p->engine); /* it knows the threads' batches */
+	pool_threads_fini(p);
+	group_fini(p);
+	pool_shadows_fini(&p->shadows);
+	pool_frames_fini(&p->frames);
+	if (p->alive)
+		munmap((void *)(uintptr_t)p->alive, (size_t)sysconf(_SC_PAGESIZE));
+	free(p);
 }
 
 int foliage_pool_create(const struct foliage_pool_options *o, struct foliage_pool **pool,
 			char *message, size_t bytes)
 {
-	struct foliage_pool *p;
+	struct pool *p;
 	int rc = check_options(o, message, bytes);
 
 	if (rc)
@@ -196,28 +224,52 @@ int foliage_pool_create(const struct foliage_pool_options *o, struct foliage_poo
 	if (rc) {
 		if (message && bytes && !message[0])
 			bad(message, bytes, rc, strerror(-rc));
-		foliage_pool_destroy(p);
+		pool_free(p);
 		return rc;
 	}
-	*pool = p;
+	*pool = &p->self;
 	return 0;
 }
 
-void foliage_pool_destroy(struct foliage_pool *p)
+/* A name space closes: its pages go, and nobody is told of one any more that somebody else's reclaim
+ * has just now. */
+static void close_space(struct foliage_pool *h)
 {
-	if (!p)
-		return;
-	foliage_engine_destroy(p->engine); /* it knows the threads' batches */
-	pool_threads_fini(p);
-	pool_shadows_fini(&p->shadows);
-	pool_frames_fini(&p->frames);
-	if (p->alive)
-		munmap((void *)(uintptr_t)p->alive, (size_t)sysconf(_SC_PAGESIZE));
-	free(p);
+	if (pool_alive(h->core))
+		pool_clear_space(h);
+	atomic_store(&h->closed, true);
+	while (atomic_load(&h->calling) && pool_alive(h->core))
+		sched_yield();
+	pool_space_leave(h);
 }
 
-int foliage_pool_kind(struct foliage_pool *p, uint32_t page_bytes, uint32_t extra_bytes)
+void pool_space_leave(struct foliage_pool *h)
 {
+	struct pool *p = h->core;
+
+	if (atomic_fetch_sub_explicit(&h->users, 1, memory_order_acq_rel) != 1)
+		return;
+	pthread_mutex_lock(&p->groups_lock);
+	p->spaces[h->space] = NULL;
+	pthread_mutex_unlock(&p->groups_lock);
+	group_release(h->group);
+	free(h);
+}
+
+void foliage_pool_destroy(struct foliage_pool *h)
+{
+	if (!h)
+		return;
+	if (h->space)
+		close_space(h);
+	else
+		pool_free(h->core);
+}
+
+int foliage_pool_kind(struct foliage_pool *h, uint32_t page_bytes, uint32_t extra_bytes)
+{
+	struct pool *p = h->core;
+
 	if (!pool_alive(p))
 		return -ECHILD;
 	if (!page_size_ok(page_bytes) || extra_bytes > FOLIAGE_EXTRA_MAX)
@@ -229,54 +281,76 @@ int foliage_pool_kind(struct foliage_pool *p, uint32_t page_bytes, uint32_t extr
 
 /* ---- fetch ---- */
 
+uint32_t pool_order(const struct pool *p, uint32_t kind)
+{
+	uint32_t shift = p->frames.kinds[kind].shift;
+
+	return shift > p->page_shift ? shift - p->page_shift : 0;
+}
+
+/* A memcg that is removed just now may have left the tree already, but in a session its slot is nobody
+ * else's, and knows the parent. */
+void pool_add_folio(struct pool *p, struct pool_thread *t, folio_id id, uint32_t memcg,
+		    uint32_t order, uint32_t add, uint64_t shadow)
+{
+	while (foliage_folio_add(p->engine, &t->cpu, id, memcg, 0, 0, order, add, shadow) && memcg)
+		memcg = p->engine->memcgs[memcg].parent;
+}
+
 /* Under the shard lock: the slot, the frame, the engine. */
-static struct pool_slot *insert(struct foliage_pool *p, struct pool_thread *t, uint64_t object,
-				uint64_t index, uint64_t hash, uint32_t kind, unsigned int flags,
+static struct pool_slot *insert(struct pool *p, struct pool_thread *t, const struct pool_ask *ask,
 				void *data)
 {
-	struct pool_slot *s = pool_claim(p, hash, kind);
-	const struct pool_kind *k = &p->frames.kinds[kind];
-	uint32_t order = k->shift > p->page_shift ? k->shift - p->page_shift : 0, add = 0;
-	uint64_t shadow = flags & FOLIAGE_HINT_ONCE ? 0 : pool_shadows_take(&p->shadows, hash);
+	struct pool_slot *s = pool_claim(p, ask);
+	uint32_t kind = ask->kind, add = 0;
+	uint64_t shadow =
+		ask->flags & FOLIAGE_HINT_ONCE ? 0 : pool_shadows_take(&p->shadows, ask->hash);
 	void *extra = pool_frames_extra(&p->frames, kind, data);
+	unsigned int session;
 
 	if (extra)
-		memset(extra, 0, k->extra);
+		memset(extra, 0, p->frames.kinds[kind].extra);
 	s->data = data;
 	s->folio.handle = (uint64_t)(uintptr_t)extra;
-	__atomic_store_n(&s->object, object, __ATOMIC_RELAXED);
-	__atomic_store_n(&s->index, index, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->object, ask->object, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->index, ask->index, __ATOMIC_RELAXED);
 	pool_frames_set_owner(&p->frames, kind, data, slot_id(p, s));
 	atomic_fetch_add_explicit(&s->folio.flags, PIN_ONE, memory_order_relaxed);
-	if (!(flags & FOLIAGE_FETCH_READY))
+	if (!(ask->flags & FOLIAGE_FETCH_READY))
 		add |= FOLIAGE_FOLIO_LOCKED;
-	if (flags & FOLIAGE_HINT_ONCE)
+	if (ask->flags & FOLIAGE_HINT_ONCE)
 		add |= FOLIAGE_FOLIO_DROPBEHIND;
-	foliage_folio_add(p->engine, &t->cpu, slot_id(p, s), 0, 0, 0, order, add, shadow);
+	session = memcg_enter(p->engine);
+	pool_add_folio(p, t, slot_id(p, s), group_memcg(ask->group), pool_order(p, kind), add,
+		       shadow);
+	memcg_leave(p->engine, session);
 	return s;
 }
 
-static enum pool_found create(struct foliage_pool *p, struct pool_thread *t, uint64_t object,
-			      uint64_t index, uint64_t hash, uint32_t kind, unsigned int flags,
+static unsigned int how_to_find(const struct pool_ask *ask)
+{
+	return ask->flags & HINTS ? 0 : FIND_MARK;
+}
+
+static enum pool_found create(struct pool *p, struct pool_thread *t, const struct pool_ask *ask,
 			      struct pool_slot **slot, int *rc)
 {
-	unsigned int how = flags & HINTS ? 0 : FIND_MARK;
 	enum pool_found found;
 	void *data = NULL;
 
-	*rc = pool_make_room(p, t, kind, flags, &data);
+	*rc = pool_make_room(p, t, ask, &data);
 	if (*rc)
 		return POOL_ABSENT;
-	pthread_mutex_lock(pool_shard(p, hash));
-	found = pool_find(p, t, object, index, hash, how, slot);
+	pthread_mutex_lock(pool_shard(p, ask->hash));
+	found = pool_find(p, t, ask, how_to_find(ask), slot);
 	if (found == POOL_ABSENT)
-		*slot = insert(p, t, object, index, hash, kind, flags, data);
-	pthread_mutex_unlock(pool_shard(p, hash));
+		*slot = insert(p, t, ask, data);
+	pthread_mutex_unlock(pool_shard(p, ask->hash));
 	if (found != POOL_ABSENT) {
-		pool_give_room(p, kind, data);
+		pool_give_room(p, ask->kind, data);
 		return found;
 	}
-	if (!(flags & (FOLIAGE_HINT_ONCE | FOLIAGE_HINT_WILL_NEED)))
+	if (!(ask->flags & (FOLIAGE_HINT_ONCE | FOLIAGE_HINT_WILL_NEED)))
 		p->ops->mark_accessed(p->engine, &t->cpu, slot_id(p, *slot));
 	pool_count(t, COUNT_CREATED);
 	*rc = FOLIAGE_NEW;
@@ -284,12 +358,10 @@ static enum pool_found create(struct foliage_pool *p, struct pool_thread *t, uin
 }
 
 /* Until the page is pinned or there is a reason why not: FOLIAGE_HIT, FOLIAGE_NEW or an error. */
-static int fetch_until(struct foliage_pool *p, struct pool_thread *t, uint64_t object,
-		       uint64_t index, uint64_t hash, uint32_t kind, unsigned int flags,
+static int fetch_until(struct pool *p, struct pool_thread *t, const struct pool_ask *ask,
 		       struct pool_slot **slot)
 {
-	unsigned int how = flags & HINTS ? 0 : FIND_MARK;
-	enum pool_found found = pool_find(p, t, object, index, hash, how, slot);
+	enum pool_found found = pool_find(p, t, ask, how_to_find(ask), slot);
 	int rc = FOLIAGE_HIT;
 
 	for (;;) {
@@ -299,16 +371,16 @@ static int fetch_until(struct foliage_pool *p, struct pool_thread *t, uint64_t o
 		case POOL_TOO_MANY_PINS:
 			return -EAGAIN;
 		case POOL_FILLING:
-			if (flags & FOLIAGE_FETCH_NOWAIT)
+			if (ask->flags & FOLIAGE_FETCH_NOWAIT)
 				return -EAGAIN;
-			pool_wait_filled(p, object, index, hash);
+			pool_wait_filled(p, t, ask);
 			rc = FOLIAGE_HIT;
-			found = pool_find(p, t, object, index, hash, how, slot);
+			found = pool_find(p, t, ask, how_to_find(ask), slot);
 			break;
 		case POOL_ABSENT:
-			if (!(flags & FOLIAGE_FETCH_CREATE))
+			if (!(ask->flags & FOLIAGE_FETCH_CREATE))
 				return -ENOENT;
-			found = create(p, t, object, index, hash, kind, flags, slot, &rc);
+			found = create(p, t, ask, slot, &rc);
 			if (rc < 0)
 				return rc;
 			break;
@@ -317,19 +389,17 @@ static int fetch_until(struct foliage_pool *p, struct pool_thread *t, uint64_t o
 }
 
 /* Everything but a plain hit; `s`: pinned, but of another kind. */
-static __attribute__((noinline)) int fetch_slow(struct foliage_pool *p, struct pool_thread *t,
-						uint64_t object, uint64_t index, uint64_t hash,
-						int kind, unsigned int flags, struct pool_slot *s,
+static __attribute__((noinline)) int fetch_slow(struct pool *p, struct pool_thread *t,
+						const struct pool_ask *ask, struct pool_slot *s,
 						struct foliage_page **page)
 {
 	int rc = FOLIAGE_HIT;
 
-	if (kind < 0 ||
-	    (uint32_t)kind >= atomic_load_explicit(&p->frames.nr_kinds, memory_order_acquire))
+	if (ask->kind >= atomic_load_explicit(&p->frames.nr_kinds, memory_order_acquire))
 		rc = -EINVAL;
 	else if (!s)
-		rc = fetch_until(p, t, object, index, hash, (uint32_t)kind, flags, &s);
-	if (rc >= 0 && slot_kind(s) != (uint32_t)kind)
+		rc = fetch_until(p, t, ask, &s);
+	if (rc >= 0 && slot_kind(s) != ask->kind)
 		rc = -EINVAL;
 	if (rc == -EINVAL && s)
 		pool_drop_pin(p, s);
@@ -340,10 +410,22 @@ static __attribute__((noinline)) int fetch_slow(struct foliage_pool *p, struct p
 	return rc;
 }
 
-int foliage_pool_fetch(struct foliage_pool *p, uint64_t object, uint64_t index, int kind,
-		       unsigned int flags, struct foliage_page **page)
+static inline __attribute__((always_inline)) int fetch(struct foliage_pool *h,
+						       struct foliage_group *group, uint64_t object,
+						       uint64_t index, int kind, unsigned int flags,
+						       struct foliage_page **page)
 {
-	uint64_t hash = pool_hash(object, index);
+	struct pool_ask ask = {
+		.object = object,
+		.index = index,
+		.hash = pool_hash(h->space, object, index),
+		.in = h,
+		.group = group,
+		.space = h->space,
+		.kind = (uint32_t)kind,
+		.flags = flags,
+	};
+	struct pool *p = h->core;
 	struct pool_thread *t;
 	struct pool_slot *s;
 
@@ -352,34 +434,49 @@ int foliage_pool_fetch(struct foliage_pool *p, uint64_t object, uint64_t index, 
 	t = pool_thread(p);
 	if (__builtin_expect(!t, 0))
 		return -ENOMEM;
-	s = pool_find_near(p, t, object, index, hash, flags & HINTS ? 0 : FIND_MARK);
-	if (__builtin_expect(!s || slot_kind(s) != (uint32_t)kind, 0))
-		return fetch_slow(p, t, object, index, hash, kind, flags, s, page);
+	s = pool_find_near(p, t, &ask, how_to_find(&ask));
+	if (__builtin_expect(!s || slot_kind(s) != ask.kind, 0))
+		return fetch_slow(p, t, &ask, s, page);
 	pool_count(t, COUNT_HITS);
 	*page = slot_page(s);
 	return FOLIAGE_HIT;
 }
 
+int foliage_pool_fetch(struct foliage_pool *h, uint64_t object, uint64_t index, int kind,
+		       unsigned int flags, struct foliage_page **page)
+{
+	return fetch(h, h->group, object, index, kind, flags, page);
+}
+
+int foliage_group_fetch(struct foliage_group *group, struct foliage_pool *h, uint64_t object,
+			uint64_t index, int kind, unsigned int flags, struct foliage_page **page)
+{
+	if (group && group->pool != h->core)
+		return -EINVAL;
+	return fetch(h, group ? group : h->group, object, index, kind, flags, page);
+}
+
 /* ---- letting go ---- */
 
-static void unlock_page(struct foliage_pool *p, struct pool_slot *s)
+static void unlock_page(struct pool *p, struct pool_slot *s)
 {
 	if (folio_change(p->engine, &s->folio, F_LOCKED, 0) & F_LOCKED &&
 	    atomic_load_explicit(&p->waiting, memory_order_seq_cst))
 		pool_wake(p);
 }
 
-int foliage_pool_ready(struct foliage_pool *p, struct foliage_page *page)
+int foliage_pool_ready(struct foliage_pool *h, struct foliage_page *page)
 {
-	if (!pool_alive(p))
+	if (!pool_alive(h->core))
 		return -ECHILD;
-	unlock_page(p, page_slot(page));
+	unlock_page(h->core, page_slot(page));
 	return 0;
 }
 
-int foliage_pool_unpin(struct foliage_pool *p, struct foliage_page *page, unsigned int flags)
+int foliage_pool_unpin(struct foliage_pool *h, struct foliage_page *page, unsigned int flags)
 {
 	struct pool_slot *s = page_slot(page);
+	struct pool *p = h->core;
 
 	if (__builtin_expect(!pool_alive(p), 0))
 		return -ECHILD;
@@ -402,8 +499,14 @@ int foliage_pool_unpin(struct foliage_pool *p, struct foliage_page *page, unsign
 
 /* ---- statistics ---- */
 
-int foliage_pool_stats(struct foliage_pool *p, struct foliage_pool_stats *out)
+const char *foliage_pool_policy(const struct foliage_pool *h)
 {
+	return h->core->engine->policy->name;
+}
+
+int foliage_pool_stats(struct foliage_pool *h, struct foliage_pool_stats *out)
+{
+	struct pool *p = h->core;
 	uint64_t sums[NR_COUNTS];
 	uint32_t level;
 
@@ -421,14 +524,14 @@ int foliage_pool_stats(struct foliage_pool *p, struct foliage_pool_stats *out)
 		.misses = sums[COUNT_MISSES],
 		.created = sums[COUNT_CREATED],
 		.evicted = sums[COUNT_EVICTED],
-		.refaults =
-			(uint64_t)(counter_read(&p->engine->lruvecs[0].stat[STAT_REFAULT_ANON]) +
-				   counter_read(&p->engine->lruvecs[0].stat[STAT_REFAULT_FILE])),
+		.refaults = group_stat(p->root, STAT_REFAULT_ANON),
 		.discarded = sums[COUNT_DISCARDED],
 		.rekeyed = sums[COUNT_REKEYED],
 		.no_room = sums[COUNT_NO_ROOM],
 		.waits = sums[COUNT_WAITS],
 		.slab_moves = sums[COUNT_SLAB_MOVES],
+		.activated = group_stat(p->root, STAT_ACTIVATE_ANON),
+		.restored = group_stat(p->root, STAT_RESTORE_ANON),
 	};
 	pthread_mutex_lock(&p->frames.lock);
 	for (uint32_t i = 0; i < atomic_load(&p->frames.nr_kinds); i++)

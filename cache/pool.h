@@ -17,8 +17,8 @@
  * takes it out of the engine; one who lets go of the last pin and finds FROZEN takes it again
  * first. Reclaim may be quicker, then its evict() cleans up.
  *
- * Locks, outermost first: resize, shard, (engine: cpu, lruvec), frames, room; a shadow bucket's
- * under none but a shard's.
+ * Locks, outermost first: resize, shard, groups, (engine: tree, cpu, lruvec), frames, room; a shadow
+ * bucket's under none but a shard's.
  */
 #ifndef FOLIAGE_CACHE_POOL_H
 #define FOLIAGE_CACHE_POOL_H
@@ -28,6 +28,7 @@
 #include <stdatomic.h>
 
 #include "foliage/cache.h"
+#include "foliage/group.h"
 #include "foliage/reclaim.h"
 #include "mm/engine.h"
 #include "mm/engine_policy.h"
@@ -35,7 +36,8 @@
 enum {
 	POOL_SHARDS = 32,
 	POOL_KINDS = 64,
-	POOL_LEVELS = 3, /* times that the table may double */
+	POOL_SPACES = 256, /* name spaces: pools in the groups of one */
+	POOL_LEVELS = 3,   /* times that the table may double */
 	POOL_LINE = 64,
 	SLAB_MIN = 128 << 10,
 	SLAB_MAX = 2 << 20,
@@ -47,10 +49,13 @@ enum {
 
 enum {
 	SLOT_USED = 1 << 0,
-	SLOT_LEVEL_SHIFT = 1, /* two bits: the table's level when the name came in */
-	SLOT_DOOMED = 1 << 3, /* its name was taken away */
-	SLOT_KIND_SHIFT = 8,
+	SLOT_LEVEL_SHIFT = 1,  /* two bits: the table's level when the name came in */
+	SLOT_DOOMED = 1 << 3,  /* its name was taken away */
+	SLOT_KIND_SHIFT = 8,   /* eight bits */
+	SLOT_SPACE_SHIFT = 16, /* the name space, the third part of the name */
 };
+
+enum { STARVED_POOL = 1 << 0, STARVED_GROUP = 1 << 1 };
 
 struct pool_slot {
 	struct folio folio; /* handle: the extra bytes */
@@ -79,7 +84,9 @@ enum pool_count {
 
 struct pool_thread {
 	struct foliage_cpu cpu;
-	struct foliage_pool *pool;
+	uint32_t number;
+	struct foliage_group *charging; /* above high, and the thread may sleep for it */
+	struct pool *pool;
 	struct pool_thread *prev, *next;
 	_Atomic uint64_t counts[NR_COUNTS]; /* written by the thread alone */
 };
@@ -120,16 +127,40 @@ struct pool_shadows {
 	size_t bytes;
 };
 
+/* What a caller holds: a name space in the memory of a core. The one that was created with it comes
+ * first in the core; the others are pools in groups. */
 struct foliage_pool {
-	/* Read by every hit. */
+	struct pool *core;
 	const _Atomic uint64_t *alive; /* a page that fork() wipes */
+	uint32_t space, wait_ms;
+	struct foliage_group *group; /* of its new pages */
+	void (*dropped)(void *ctx, const struct foliage_page *page);
+	void *ctx;
+	_Atomic uint64_t users;   /* its pages, and one while it is open */
+	_Atomic uint32_t calling; /* threads in `dropped` */
+	atomic_bool closed;
+};
+
+/* A page that somebody wants. */
+struct pool_ask {
+	uint64_t object, index, hash;
+	struct foliage_pool *in;
+	struct foliage_group *group; /* that a new page belongs to */
+	uint32_t space, kind;
+	unsigned int flags; /* enum foliage_fetch */
+};
+
+struct pool {
+	/* Read by every hit. */
+	const _Atomic uint64_t *alive;
 	char *slots;
 	const struct foliage_engine_policy *ops;
 	struct foliage_engine *engine;
 	uint64_t serial;
 	uint32_t base; /* slots at level 0 */
 	_Atomic uint32_t level;
-	_Atomic uint32_t starved; /* reclaim found nothing, and nobody has let go of a page since */
+	_Atomic uint32_t
+		starved; /* STARVED_*: reclaim found nothing, and nobody has let go since */
 	_Atomic uint32_t waiting; /* threads that wait, for room or for a page to be filled */
 
 	_Alignas(POOL_LINE) _Atomic uint64_t used; /* slots claimed or about to be */
@@ -142,32 +173,37 @@ struct foliage_pool {
 	struct foliage_reclaim_request request;
 	uint32_t page_shift; /* of the typical page */
 	uint64_t budget, max_bytes, max_pages, fixed_bytes;
-	uint32_t wait_ms;
-	void (*dropped)(void *ctx, const struct foliage_page *page);
 	void (*dirty)(void *ctx);
-	void *ctx;
+	struct foliage_pool self;
+	struct foliage_pool
+		*spaces[POOL_SPACES]; /* under the groups lock, but for users of a page */
+	struct foliage_group *root;   /* the first of the list of groups */
+	uint32_t nr_groups, max_groups;
+	_Atomic uint32_t wakes; /* times that `starved` was taken back */
 
 	pthread_mutex_t resize_lock;
+	pthread_mutex_t groups_lock;
 	pthread_mutex_t room_lock;
 	pthread_cond_t room_cond;
 	pthread_mutex_t threads_lock;
 	pthread_key_t key;
 	bool has_key;
 	struct pool_thread *threads;
+	uint32_t next_thread;
 	uint64_t past[NR_COUNTS]; /* of threads that ended */
 };
 
-static inline bool pool_alive(const struct foliage_pool *p)
+static inline bool pool_alive(const struct pool *p)
 {
 	return atomic_load_explicit(p->alive, memory_order_relaxed) != 0;
 }
 
-static inline struct pool_slot *pool_slot(const struct foliage_pool *p, uint64_t i)
+static inline struct pool_slot *pool_slot(const struct pool *p, uint64_t i)
 {
 	return (struct pool_slot *)(p->slots + i * sizeof(struct pool_slot));
 }
 
-static inline folio_id slot_id(const struct foliage_pool *p, const struct pool_slot *s)
+static inline folio_id slot_id(const struct pool *p, const struct pool_slot *s)
 {
 	return (folio_id)(((const char *)s - p->slots) / (ptrdiff_t)sizeof(struct pool_slot));
 }
@@ -184,7 +220,12 @@ static inline struct pool_slot *page_slot(struct foliage_page *page)
 
 static inline uint32_t slot_kind(const struct pool_slot *s)
 {
-	return atomic_load_explicit(&s->state, memory_order_relaxed) >> SLOT_KIND_SHIFT;
+	return atomic_load_explicit(&s->state, memory_order_relaxed) >> SLOT_KIND_SHIFT & 0xff;
+}
+
+static inline uint32_t slot_space(const struct pool_slot *s)
+{
+	return atomic_load_explicit(&s->state, memory_order_relaxed) >> SLOT_SPACE_SHIFT;
 }
 
 static inline uint64_t slot_object(const struct pool_slot *s)
@@ -198,21 +239,44 @@ static inline uint64_t slot_index(const struct pool_slot *s)
 }
 
 /* High bits choose the slot, low ones name the shadow. */
-static inline uint64_t pool_hash(uint64_t object, uint64_t index)
+static inline uint64_t pool_hash(uint32_t space, uint64_t object, uint64_t index)
 {
-	uint64_t x = (index ^ (object << 40 | object >> 24)) * UINT64_C(0x9E3779B97F4A7C15);
+	uint64_t x = (index ^ (object << 40 | object >> 24)) * UINT64_C(0x9E3779B97F4A7C15) + space;
 
 	x ^= x >> 32;
 	x *= UINT64_C(0xD6E8FEB86659FD93);
 	return x ^ x >> 32;
 }
 
-static inline uint64_t pool_slots(const struct foliage_pool *p, uint32_t level)
+static inline uint64_t pool_slots(const struct pool *p, uint32_t level)
 {
 	return (uint64_t)p->base << level;
 }
 
-static inline pthread_mutex_t *pool_shard(struct foliage_pool *p, uint64_t hash)
+static inline bool slot_named(const struct pool_slot *s, const struct pool_ask *ask)
+{
+	return slot_index(s) == ask->index && slot_object(s) == ask->object &&
+	       slot_space(s) == ask->space;
+}
+
+static inline uint64_t slot_hash(const struct pool_slot *s)
+{
+	return pool_hash(slot_space(s), slot_object(s), slot_index(s));
+}
+
+static inline struct pool_ask pool_name(struct foliage_pool *in, uint64_t object, uint64_t index)
+{
+	return (struct pool_ask){
+		.object = object,
+		.index = index,
+		.hash = pool_hash(in->space, object, index),
+		.in = in,
+		.group = in->group,
+		.space = in->space,
+	};
+}
+
+static inline pthread_mutex_t *pool_shard(struct pool *p, uint64_t hash)
 {
 	return &p->shards[hash % POOL_SHARDS].lock;
 }
@@ -226,30 +290,30 @@ static inline void pool_count(struct pool_thread *t, enum pool_count what)
 
 /* -- pool_thread.c -- */
 /* The calling thread's part of the pool; NULL: out of memory. */
-struct pool_thread *pool_thread_slow(struct foliage_pool *p);
-struct pool_thread *pool_thread(struct foliage_pool *p);
-int pool_threads_init(struct foliage_pool *p);
-void pool_threads_fini(struct foliage_pool *p);
-void pool_threads_sum(struct foliage_pool *p, uint64_t sums[NR_COUNTS]);
+struct pool_thread *pool_thread_slow(struct pool *p);
+struct pool_thread *pool_thread(struct pool *p);
+int pool_threads_init(struct pool *p);
+void pool_threads_fini(struct pool *p);
+void pool_threads_sum(struct pool *p, uint64_t sums[NR_COUNTS]);
 
 /* -- pool_index.c -- */
 enum pool_found { POOL_FOUND, POOL_ABSENT, POOL_FILLING, POOL_TOO_MANY_PINS };
 /* Find a name and pin it; FIND_MARK: it is an access; FIND_FILLING: pages being filled as well.
  * Lock-free. */
 enum { FIND_MARK = 1 << 0, FIND_FILLING = 1 << 1 };
-enum pool_found pool_find(struct foliage_pool *p, struct pool_thread *t, uint64_t object,
-			  uint64_t index, uint64_t hash, unsigned int how, struct pool_slot **slot);
+enum pool_found pool_find(struct pool *p, struct pool_thread *t, const struct pool_ask *ask,
+			  unsigned int how, struct pool_slot **slot);
 /* Pin whatever is in a slot; false: nothing that can be pinned. */
-bool pool_pin_slot(struct foliage_pool *p, struct pool_slot *s);
+bool pool_pin_slot(struct pool *p, struct pool_slot *s);
 /* Claim a slot for the name; there is one, by the limit on `used`. */
-struct pool_slot *pool_claim(struct foliage_pool *p, uint64_t hash, uint32_t kind);
+struct pool_slot *pool_claim(struct pool *p, const struct pool_ask *ask);
 /* The folio has left the engine: the frame and the slot are free again. Without frame if data is
  * NULL. */
-void pool_release_slot(struct foliage_pool *p, struct pool_slot *s);
+void pool_release_slot(struct pool *p, struct pool_slot *s);
 /* No pin is left: was it the last of a folio without a name, or does somebody wait for room? */
-void pool_last_pin(struct foliage_pool *p, struct pool_slot *s, uint64_t word);
+void pool_last_pin(struct pool *p, struct pool_slot *s, uint64_t word);
 /* Names that fit at the present level. */
-uint64_t pool_limit(const struct foliage_pool *p);
+uint64_t pool_limit(const struct pool *p);
 
 /* -- pool_frames.c -- */
 int pool_frames_init(struct pool_frames *f, uint64_t bytes, uint64_t max_bytes);
@@ -280,22 +344,31 @@ uint64_t pool_shadows_take(struct pool_shadows *s, uint64_t hash); /* 0: none */
 
 /* -- pool_room.c -- */
 extern const struct foliage_backend pool_backend;
-/* Reserve a slot and a frame of `kind`: 0 or -ENOBUFS. */
-int pool_make_room(struct foliage_pool *p, struct pool_thread *t, uint32_t kind, unsigned int flags,
-		   void **data);
-void pool_give_room(struct foliage_pool *p, uint32_t kind, void *data);
+/* Reserve a slot and a frame for what is asked for, and make room in its group: 0 or -ENOBUFS. */
+int pool_make_room(struct pool *p, struct pool_thread *t, const struct pool_ask *ask, void **data);
+void pool_give_room(struct pool *p, uint32_t kind, void *data);
 /* Somebody may go on: a page was let go, or is filled. */
-void pool_wake(struct foliage_pool *p);
+void pool_wake(struct pool *p);
 /* Wait until the page is filled, or a moment. */
-void pool_wait_filled(struct foliage_pool *p, uint64_t object, uint64_t index, uint64_t hash);
-uint64_t pool_metadata_bytes(const struct foliage_pool *p, uint32_t level);
+void pool_wait_filled(struct pool *p, struct pool_thread *t, const struct pool_ask *ask);
+/* Pages of the typical size that one of `kind` counts for, as a power of two. */
+uint32_t pool_order(const struct pool *p, uint32_t kind);
+uint64_t pool_metadata_bytes(const struct pool *p, uint32_t level);
+
+/* -- pool.c -- */
+/* The engine gets the folio, in the memcg or in what has taken its place. */
+void pool_add_folio(struct pool *p, struct pool_thread *t, folio_id id, uint32_t memcg,
+		    uint32_t order, uint32_t add, uint64_t shadow);
+/* One more or one fewer page in the name space; the last of a closed one frees it. */
+void pool_space_leave(struct foliage_pool *in);
 
 /* -- pool_names.c -- */
+void pool_clear_space(struct foliage_pool *h);
 /* Take the name away from a folio of which the caller holds a pin, and the pin; true: it still
  * had one. */
-bool pool_doom(struct foliage_pool *p, struct pool_slot *s);
+bool pool_doom(struct pool *p, struct pool_slot *s);
 /* The caller holds the only pin of a frozen folio: out with it. */
-void pool_remove(struct foliage_pool *p, struct pool_slot *s);
+void pool_remove(struct pool *p, struct pool_slot *s);
 
 /* ---- the hit ---- */
 
@@ -305,7 +378,7 @@ struct pool_probe {
 	bool second;
 };
 
-static inline struct pool_probe pool_probe_start(const struct foliage_pool *p, uint64_t hash,
+static inline struct pool_probe pool_probe_start(const struct pool *p, uint64_t hash,
 						 uint32_t level)
 {
 	uint64_t slots = pool_slots(p, level);
@@ -317,7 +390,7 @@ static inline struct pool_probe pool_probe_start(const struct foliage_pool *p, u
 }
 
 /* Let go of a pin; the last of a frozen folio takes it out. */
-static inline void pool_drop_pin(struct foliage_pool *p, struct pool_slot *s)
+static inline void pool_drop_pin(struct pool *p, struct pool_slot *s)
 {
 	uint64_t word =
 		atomic_fetch_sub_explicit(&s->folio.flags, PIN_ONE, memory_order_seq_cst) - PIN_ONE;
@@ -333,18 +406,17 @@ static inline void pool_drop_pin(struct foliage_pool *p, struct pool_slot *s)
 
 /* The first two places of a name, without a loop: most hits end here. NULL: look properly. */
 static inline __attribute__((always_inline)) struct pool_slot *
-pool_find_near(struct foliage_pool *p, struct pool_thread *t, uint64_t object, uint64_t index,
-	       uint64_t hash, unsigned int how)
+pool_find_near(struct pool *p, struct pool_thread *t, const struct pool_ask *ask, unsigned int how)
 {
 	const uint64_t state = F_PRESENT | F_FROZEN | PIN_MANY | F_LOCKED;
-	struct pool_probe probe =
-		pool_probe_start(p, hash, atomic_load_explicit(&p->level, memory_order_acquire));
+	struct pool_probe probe = pool_probe_start(
+		p, ask->hash, atomic_load_explicit(&p->level, memory_order_acquire));
 	struct pool_slot *s = pool_slot(p, probe.at);
 	uint64_t word;
 
-	if (slot_index(s) != index || slot_object(s) != object) {
+	if (!slot_named(s, ask)) {
 		s = pool_slot(p, probe.at ^ 1);
-		if (slot_index(s) != index || slot_object(s) != object)
+		if (!slot_named(s, ask))
 			return NULL;
 	}
 	word = folio_flags(&s->folio);
@@ -359,7 +431,7 @@ pool_find_near(struct foliage_pool *p, struct pool_thread *t, uint64_t object, u
 		if (how & FIND_MARK)
 			p->ops->mark_accessed(p->engine, &t->cpu, slot_id(p, s));
 	}
-	if (__builtin_expect(slot_object(s) == object && slot_index(s) == index, 1))
+	if (__builtin_expect(slot_named(s, ask), 1))
 		return s;
 	pool_drop_pin(p, s);
 	return NULL;

@@ -22,7 +22,7 @@
 #include "cache/pool.h"
 
 static inline __attribute__((always_inline)) void
-probe_next(const struct foliage_pool *p, struct pool_probe *probe, uint64_t hash)
+probe_next(const struct pool *p, struct pool_probe *probe, uint64_t hash)
 {
 	probe->at ^= 1;
 	if (!probe->second) {
@@ -38,8 +38,8 @@ probe_next(const struct foliage_pool *p, struct pool_probe *probe, uint64_t hash
 }
 
 /* Pin if the word allows: POOL_ABSENT when the folio is gone or going. */
-static inline enum pool_found pin(struct foliage_pool *p, struct pool_thread *t,
-				  struct pool_slot *s, unsigned int how)
+static inline enum pool_found pin(struct pool *p, struct pool_thread *t, struct pool_slot *s,
+				  unsigned int how)
 {
 	const uint64_t state =
 		F_PRESENT | F_FROZEN | PIN_MANY | (how & FIND_FILLING ? 0 : F_LOCKED);
@@ -63,22 +63,19 @@ static inline enum pool_found pin(struct foliage_pool *p, struct pool_thread *t,
 	return POOL_FOUND;
 }
 
-static enum pool_found find_at(struct foliage_pool *p, struct pool_thread *t, uint64_t object,
-			       uint64_t index, uint64_t hash, uint32_t level, unsigned int how,
-			       struct pool_slot **slot)
+static enum pool_found find_at(struct pool *p, struct pool_thread *t, const struct pool_ask *ask,
+			       uint32_t level, unsigned int how, struct pool_slot **slot)
 {
-	struct pool_probe probe = pool_probe_start(p, hash, level);
+	struct pool_probe probe = pool_probe_start(p, ask->hash, level);
 
 	for (uint64_t i = 0; i < probe.slots; i++) {
 		struct pool_slot *s = pool_slot(p, probe.at);
 
-		if (slot_object(s) == object && slot_index(s) == index) {
+		if (slot_named(s, ask)) {
 			enum pool_found found = pin(p, t, s, how);
 
 			if (__builtin_expect(found == POOL_FOUND, 1)) {
-				if (__builtin_expect(slot_object(s) == object &&
-							     slot_index(s) == index,
-						     1)) {
+				if (__builtin_expect(slot_named(s, ask), 1)) {
 					*slot = s;
 					return POOL_FOUND;
 				}
@@ -90,25 +87,25 @@ static enum pool_found find_at(struct foliage_pool *p, struct pool_thread *t, ui
 		}
 		if (!atomic_load_explicit(&s->passed, memory_order_acquire))
 			return POOL_ABSENT;
-		probe_next(p, &probe, hash);
+		probe_next(p, &probe, ask->hash);
 	}
 	return POOL_ABSENT;
 }
 
-enum pool_found pool_find(struct foliage_pool *p, struct pool_thread *t, uint64_t object,
-			  uint64_t index, uint64_t hash, unsigned int how, struct pool_slot **slot)
+enum pool_found pool_find(struct pool *p, struct pool_thread *t, const struct pool_ask *ask,
+			  unsigned int how, struct pool_slot **slot)
 {
 	uint32_t level = atomic_load_explicit(&p->level, memory_order_acquire);
 
 	for (;; level--) {
-		enum pool_found found = find_at(p, t, object, index, hash, level, how, slot);
+		enum pool_found found = find_at(p, t, ask, level, how, slot);
 
 		if (found != POOL_ABSENT || !level)
 			return found;
 	}
 }
 
-bool pool_pin_slot(struct foliage_pool *p, struct pool_slot *s)
+bool pool_pin_slot(struct pool *p, struct pool_slot *s)
 {
 	uint64_t word = folio_flags(&s->folio);
 
@@ -120,41 +117,54 @@ bool pool_pin_slot(struct foliage_pool *p, struct pool_slot *s)
 	return true;
 }
 
-uint64_t pool_limit(const struct foliage_pool *p)
+uint64_t pool_limit(const struct pool *p)
 {
 	uint64_t slots = pool_slots(p, atomic_load_explicit(&p->level, memory_order_relaxed));
 
 	return MIN(slots - slots / 5, p->max_pages);
 }
 
-struct pool_slot *pool_claim(struct foliage_pool *p, uint64_t hash, uint32_t kind)
+struct pool_slot *pool_claim(struct pool *p, const struct pool_ask *ask)
 {
 	uint32_t level = atomic_load_explicit(&p->level, memory_order_acquire);
-	struct pool_probe probe = pool_probe_start(p, hash, level);
-	uint32_t state = SLOT_USED | level << SLOT_LEVEL_SHIFT | kind << SLOT_KIND_SHIFT;
+	struct pool_probe probe = pool_probe_start(p, ask->hash, level);
+	uint32_t state = SLOT_USED | level << SLOT_LEVEL_SHIFT | ask->kind << SLOT_KIND_SHIFT |
+			 ask->space << SLOT_SPACE_SHIFT;
 
 	for (;;) {
 		struct pool_slot *s = pool_slot(p, probe.at);
 		uint32_t none = 0;
 
 		if (atomic_compare_exchange_strong_explicit(
-			    &s->state, &none, state, memory_order_acq_rel, memory_order_relaxed))
+			    &s->state, &none, state, memory_order_acq_rel, memory_order_relaxed)) {
+			atomic_fetch_add_explicit(&ask->in->users, 1, memory_order_relaxed);
 			return s;
+		}
 		atomic_fetch_add_explicit(&s->passed, 1, memory_order_acq_rel);
-		probe_next(p, &probe, hash);
+		probe_next(p, &probe, ask->hash);
 	}
 }
 
-void pool_release_slot(struct foliage_pool *p, struct pool_slot *s)
+static void say_dropped(struct foliage_pool *in, const struct foliage_page *page)
+{
+	if (!in->dropped)
+		return;
+	atomic_fetch_add(&in->calling, 1);
+	if (!atomic_load(&in->closed))
+		in->dropped(in->ctx, page);
+	atomic_fetch_sub(&in->calling, 1);
+}
+
+void pool_release_slot(struct pool *p, struct pool_slot *s)
 {
 	uint32_t state = atomic_load_explicit(&s->state, memory_order_relaxed);
-	uint64_t hash = pool_hash(slot_object(s), slot_index(s));
+	uint64_t hash = slot_hash(s);
 	struct pool_probe probe = pool_probe_start(p, hash, state >> SLOT_LEVEL_SHIFT & 3);
+	struct foliage_pool *in = p->spaces[slot_space(s)];
 
 	if (s->data) {
-		if (p->dropped)
-			p->dropped(p->ctx, slot_page(s));
-		pool_frames_free(&p->frames, state >> SLOT_KIND_SHIFT, s->data);
+		say_dropped(in, slot_page(s));
+		pool_frames_free(&p->frames, slot_kind(s), s->data);
 	}
 	for (struct pool_slot *on = pool_slot(p, probe.at); on != s; on = pool_slot(p, probe.at)) {
 		atomic_fetch_sub_explicit(&on->passed, 1, memory_order_acq_rel);
@@ -162,10 +172,11 @@ void pool_release_slot(struct foliage_pool *p, struct pool_slot *s)
 	}
 	atomic_store_explicit(&s->state, 0, memory_order_release);
 	atomic_fetch_sub_explicit(&p->used, 1, memory_order_relaxed);
+	pool_space_leave(in);
 	pool_wake(p);
 }
 
-void pool_last_pin(struct foliage_pool *p, struct pool_slot *s, uint64_t word)
+void pool_last_pin(struct pool *p, struct pool_slot *s, uint64_t word)
 {
 	while ((word & (F_PRESENT | F_FROZEN | F_PINS_MASK)) == (F_PRESENT | F_FROZEN))
 		if (folio_cas_if(&s->folio, &word, word + PIN_ONE, false)) {

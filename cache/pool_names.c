@@ -5,6 +5,7 @@
  * under a reader stays intact until the reader lets go.
  */
 #include "cache/pool.h"
+#include "mm/memcg.h"
 
 #include <sched.h>
 
@@ -12,7 +13,7 @@ enum { BUSY_TRIES = 64 };
 
 /* Take the folio out of the engine. While another thread's reclaim has it, there is nothing to
  * take. */
-static int leave_engine(struct foliage_pool *p, struct pool_thread *t, struct pool_slot *s)
+static int leave_engine(struct pool *p, struct pool_thread *t, struct pool_slot *s)
 {
 	int rc = -EBUSY;
 
@@ -24,7 +25,7 @@ static int leave_engine(struct foliage_pool *p, struct pool_thread *t, struct po
 	return rc;
 }
 
-void pool_remove(struct foliage_pool *p, struct pool_slot *s)
+void pool_remove(struct pool *p, struct pool_slot *s)
 {
 	struct pool_thread *t = pool_thread(p);
 	int rc = t ? leave_engine(p, t, s) : -EBUSY;
@@ -42,7 +43,7 @@ void pool_remove(struct foliage_pool *p, struct pool_slot *s)
 	pool_release_slot(p, s);
 }
 
-bool pool_doom(struct foliage_pool *p, struct pool_slot *s)
+bool pool_doom(struct pool *p, struct pool_slot *s)
 {
 	uint64_t before = folio_change(p->engine, &s->folio, F_DIRTY | F_LOCKED, F_FROZEN);
 
@@ -51,32 +52,58 @@ bool pool_doom(struct foliage_pool *p, struct pool_slot *s)
 	return !(before & F_FROZEN);
 }
 
-int foliage_pool_discard(struct foliage_pool *p, uint64_t object, uint64_t index)
+int foliage_pool_discard(struct foliage_pool *h, uint64_t object, uint64_t index)
 {
-	int64_t nr = foliage_pool_truncate(p, object, index, index);
+	int64_t nr = foliage_pool_truncate(h, object, index, index);
 
 	return nr < 0 ? (int)nr : nr ? 0 : -ENOENT;
 }
 
-/* Doom what is in the slot if its name is in the range. */
-static bool doom_if(struct foliage_pool *p, struct pool_slot *s, uint64_t object, uint64_t first,
-		    uint64_t last)
+/* Names of one space: first <= index <= last of one object, or all. */
+struct range {
+	uint64_t object, first, last;
+	uint32_t space;
+	bool all;
+};
+
+static bool in_range(const struct pool_slot *s, const struct range *r)
 {
-	if (slot_object(s) != object || slot_index(s) - first > last - first)
+	return slot_space(s) == r->space &&
+	       (r->all ||
+		(slot_object(s) == r->object && slot_index(s) - r->first <= r->last - r->first));
+}
+
+/* Doom what is in the slot if its name is in the range. */
+static bool doom_if(struct pool *p, struct pool_slot *s, const struct range *r)
+{
+	if (!in_range(s, r) || !pool_pin_slot(p, s))
 		return false;
-	if (!pool_pin_slot(p, s))
-		return false;
-	if (slot_object(s) != object || slot_index(s) - first > last - first) {
+	if (!in_range(s, r)) {
 		pool_drop_pin(p, s);
 		return false;
 	}
 	return pool_doom(p, s);
 }
 
-int64_t foliage_pool_truncate(struct foliage_pool *p, uint64_t object, uint64_t first,
+static uint64_t all_slots(const struct pool *p)
+{
+	return pool_slots(p, atomic_load_explicit(&p->level, memory_order_acquire));
+}
+
+void pool_clear_space(struct foliage_pool *h)
+{
+	struct range r = {.space = h->space, .all = true};
+	struct pool *p = h->core;
+
+	for (uint64_t i = 0; pool_thread(p) && i < all_slots(p); i++)
+		doom_if(p, pool_slot(p, i), &r);
+}
+
+int64_t foliage_pool_truncate(struct foliage_pool *h, uint64_t object, uint64_t first,
 			      uint64_t last)
 {
-	uint64_t slots;
+	struct range r = {.object = object, .first = first, .last = last, .space = h->space};
+	struct pool *p = h->core;
 	int64_t nr = 0;
 
 	if (!pool_alive(p))
@@ -85,20 +112,19 @@ int64_t foliage_pool_truncate(struct foliage_pool *p, uint64_t object, uint64_t 
 		return -ENOMEM;
 	if (last < first)
 		return 0;
-	slots = pool_slots(p, atomic_load_explicit(&p->level, memory_order_acquire));
-	if (last - first < slots / 16) {
-		for (uint64_t i = first;; i++) {
-			struct pool_slot *s;
+	if (last - first >= all_slots(p) / 16) {
+		for (uint64_t i = 0; i < all_slots(p); i++)
+			nr += doom_if(p, pool_slot(p, i), &r);
+		return nr;
+	}
+	for (uint64_t i = first;; i++) {
+		struct pool_ask ask = pool_name(h, object, i);
+		struct pool_slot *s;
 
-			if (pool_find(p, NULL, object, i, pool_hash(object, i), FIND_FILLING, &s) ==
-			    POOL_FOUND)
-				nr += pool_doom(p, s);
-			if (i == last)
-				break;
-		}
-	} else {
-		for (uint64_t i = 0; i < slots; i++)
-			nr += doom_if(p, pool_slot(p, i), object, first, last);
+		if (pool_find(p, NULL, &ask, FIND_FILLING, &s) == POOL_FOUND)
+			nr += pool_doom(p, s);
+		if (i == last)
+			break;
 	}
 	return nr;
 }
@@ -119,11 +145,13 @@ static bool freeze(struct pool_slot *s)
 
 /* The frozen, singly pinned `from` goes over to `to`, which has a pin already, with everything
  * that the engine knows of it. When reclaim holds on to it, it starts anew. */
-static void move_folio(struct foliage_pool *p, struct pool_thread *t, struct pool_slot *from,
+static void move_folio(struct pool *p, struct pool_thread *t, struct pool_slot *from,
 		       struct pool_slot *to)
 {
 	uint64_t flags = folio_flags(&from->folio);
 	uint32_t order = (uint32_t)((flags & F_ORDER_MASK) >> F_ORDER_SHIFT), add = 0;
+	unsigned int session = memcg_enter(p->engine);
+	uint32_t memcg = folio_lruvec(p->engine, &from->folio)->memcg;
 	int rc = -EBUSY;
 
 	for (int i = 0; i < BUSY_TRIES && rc == -EBUSY; i++) {
@@ -138,6 +166,7 @@ static void move_folio(struct foliage_pool *p, struct pool_thread *t, struct poo
 		folio_change(p->engine, &to->folio, F_FROZEN, 0);
 		atomic_fetch_sub(&from->folio.flags, PIN_ONE);
 		pool_release_slot(p, from);
+		memcg_leave(p->engine, session);
 		return;
 	}
 	if (flags & F_DIRTY)
@@ -145,16 +174,16 @@ static void move_folio(struct foliage_pool *p, struct pool_thread *t, struct poo
 	if (flags & F_LOCKED)
 		add |= FOLIAGE_FOLIO_LOCKED;
 	pool_remove(p, from);
-	foliage_folio_add(p->engine, &t->cpu, slot_id(p, to), 0, 0, 0, order, add, 0);
+	pool_add_folio(p, t, slot_id(p, to), memcg, order, add, 0);
+	memcg_leave(p->engine, session);
 }
 
 /* Under the shard lock of the new name. */
-static int rekey_locked(struct foliage_pool *p, struct pool_thread *t, struct pool_slot *from,
-			uint64_t hash, uint64_t object, uint64_t index, struct pool_slot **out)
+static int rekey_locked(struct pool *p, struct pool_thread *t, struct pool_slot *from,
+			const struct pool_ask *ask, struct pool_slot **out)
 {
-	uint32_t kind = slot_kind(from);
 	struct pool_slot *to = NULL;
-	enum pool_found found = pool_find(p, t, object, index, hash, 0, &to);
+	enum pool_found found = pool_find(p, t, ask, 0, &to);
 
 	if (found == POOL_FILLING || found == POOL_TOO_MANY_PINS)
 		return -EBUSY;
@@ -169,23 +198,24 @@ static int rekey_locked(struct foliage_pool *p, struct pool_thread *t, struct po
 	if (!freeze(from))
 		return -EBUSY;
 	atomic_fetch_add(&p->used, 1);
-	to = pool_claim(p, hash, kind);
+	to = pool_claim(p, ask);
 	to->data = from->data;
 	to->folio.handle = from->folio.handle;
-	__atomic_store_n(&to->object, object, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->index, index, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->object, ask->object, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->index, ask->index, __ATOMIC_RELAXED);
 	atomic_fetch_add(&to->folio.flags, PIN_ONE);
-	pool_frames_set_owner(&p->frames, kind, to->data, slot_id(p, to));
+	pool_frames_set_owner(&p->frames, ask->kind, to->data, slot_id(p, to));
 	move_folio(p, t, from, to);
 	*out = to;
 	return 0;
 }
 
-int foliage_pool_rekey(struct foliage_pool *p, struct foliage_page **page, uint64_t object,
+int foliage_pool_rekey(struct foliage_pool *h, struct foliage_page **page, uint64_t object,
 		       uint64_t index)
 {
+	struct pool_ask ask = pool_name(h, object, index);
 	struct pool_slot *from = page_slot(*page), *to;
-	uint64_t hash = pool_hash(object, index);
+	struct pool *p = h->core;
 	struct pool_thread *t;
 	int rc;
 
@@ -198,9 +228,10 @@ int foliage_pool_rekey(struct foliage_pool *p, struct foliage_page **page, uint6
 		return 0;
 	if ((folio_flags(&from->folio) & (F_FROZEN | F_PINS_MASK)) != PIN_ONE)
 		return -EBUSY;
-	pthread_mutex_lock(pool_shard(p, hash));
-	rc = rekey_locked(p, t, from, hash, object, index, &to);
-	pthread_mutex_unlock(pool_shard(p, hash));
+	ask.kind = slot_kind(from);
+	pthread_mutex_lock(pool_shard(p, ask.hash));
+	rc = rekey_locked(p, t, from, &ask, &to);
+	pthread_mutex_unlock(pool_shard(p, ask.hash));
 	if (rc)
 		return rc;
 	pool_count(t, COUNT_REKEYED);

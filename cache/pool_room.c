@@ -11,6 +11,7 @@
  * somebody lets go of a page, each fetch that needs room says so at once, or waits, and does not
  * scan again.
  */
+#include "cache/group.h"
 #include "cache/pool.h"
 
 #include <sched.h>
@@ -23,12 +24,12 @@ enum { SESSIONS = 8, DRAIN_CANDIDATES = 8, WAIT_SLICE_MS = 20 };
 
 static void room_evict(void *ctx, foliage_folio id, uint64_t shadow)
 {
-	struct foliage_pool *p = ctx;
+	struct pool *p = ctx;
 	struct pool_slot *s = pool_slot(p, (uint64_t)id);
 	struct pool_thread *t = pool_thread(p);
 
 	if (!(atomic_load_explicit(&s->state, memory_order_acquire) & SLOT_DOOMED))
-		pool_shadows_put(&p->shadows, pool_hash(slot_object(s), slot_index(s)), shadow);
+		pool_shadows_put(&p->shadows, slot_hash(s), shadow);
 	if (t && s->data) /* not what a rekey left behind */
 		pool_count(t, COUNT_EVICTED);
 	pool_release_slot(p, s);
@@ -45,19 +46,25 @@ static uint64_t room_now_ms(void *ctx)
 
 static void room_wake_flusher(void *ctx)
 {
-	struct foliage_pool *p = ctx;
+	struct pool *p = ctx;
 
 	if (p->dirty)
-		p->dirty(p->ctx);
+		p->dirty(p->self.ctx);
+}
+
+static void room_throttle(void *ctx)
+{
+	group_throttle(ctx);
 }
 
 const struct foliage_backend pool_backend = {
+	.throttle = room_throttle,
 	.evict = room_evict,
 	.now_ms = room_now_ms,
 	.wake_flusher = room_wake_flusher,
 };
 
-static int64_t reclaim(struct foliage_pool *p, struct pool_thread *t)
+static int64_t reclaim(struct pool *p, struct pool_thread *t)
 {
 	int64_t freed = 0;
 
@@ -76,7 +83,7 @@ static int64_t reclaim(struct foliage_pool *p, struct pool_thread *t)
 
 /* ---- slabs ---- */
 
-static bool can_leave(const struct foliage_pool *p, folio_id id)
+static bool can_leave(const struct pool *p, folio_id id)
 {
 	return !(folio_flags(&pool_slot(p, (uint64_t)id)->folio) &
 		 (F_PINS_MASK | F_DIRTY | F_LOCKED));
@@ -84,7 +91,7 @@ static bool can_leave(const struct foliage_pool *p, folio_id id)
 
 /* Evict what is in one slab of another kind than `kind` that has `slack` to spare; true: it is
  * free. The resize lock is held. */
-static bool empty_slab(struct foliage_pool *p, struct pool_thread *t, int kind, uint64_t slack)
+static bool empty_slab(struct pool *p, struct pool_thread *t, int kind, uint64_t slack)
 {
 	folio_id *owners = malloc(FRAMES_PER_SLAB_MAX * sizeof(*owners));
 	bool empty = false;
@@ -113,7 +120,7 @@ static bool empty_slab(struct foliage_pool *p, struct pool_thread *t, int kind, 
 	return empty;
 }
 
-static bool take_over(struct foliage_pool *p, struct pool_thread *t, int kind, uint64_t slack)
+static bool take_over(struct pool *p, struct pool_thread *t, int kind, uint64_t slack)
 {
 	bool done = false;
 
@@ -125,7 +132,7 @@ static bool take_over(struct foliage_pool *p, struct pool_thread *t, int kind, u
 }
 
 /* Until at most `target` slabs are in memory. The resize lock is held. */
-static bool trim(struct foliage_pool *p, struct pool_thread *t, uint32_t target)
+static bool trim(struct pool *p, struct pool_thread *t, uint32_t target)
 {
 	uint64_t slab = UINT64_C(1) << p->frames.slab_shift;
 	uint64_t rounds = 1000 + 2 * atomic_load(&p->used);
@@ -143,13 +150,13 @@ static bool trim(struct foliage_pool *p, struct pool_thread *t, uint32_t target)
 
 /* ---- the table of names ---- */
 
-uint64_t pool_metadata_bytes(const struct foliage_pool *p, uint32_t level)
+uint64_t pool_metadata_bytes(const struct pool *p, uint32_t level)
 {
 	return p->fixed_bytes + p->shadows.bytes + pool_slots(p, level) * sizeof(struct pool_slot);
 }
 
 /* Slabs that the budget leaves at a level; 0: too few to work with. */
-static uint32_t slabs_at(const struct foliage_pool *p, uint64_t budget, uint32_t level)
+static uint32_t slabs_at(const struct pool *p, uint64_t budget, uint32_t level)
 {
 	uint64_t tables = pool_metadata_bytes(p, level), slabs;
 
@@ -160,7 +167,7 @@ static uint32_t slabs_at(const struct foliage_pool *p, uint64_t budget, uint32_t
 }
 
 /* Double the table, if the frames can do with so much less. */
-static bool grow_table(struct foliage_pool *p, struct pool_thread *t)
+static bool grow_table(struct pool *p, struct pool_thread *t)
 {
 	uint32_t level, slabs, before;
 	bool done = false;
@@ -186,10 +193,16 @@ static bool grow_table(struct foliage_pool *p, struct pool_thread *t)
 
 /* ---- waiting ---- */
 
-void pool_wake(struct foliage_pool *p)
+static void try_anew(struct pool *p)
+{
+	atomic_fetch_add_explicit(&p->wakes, 1, memory_order_seq_cst);
+	atomic_store_explicit(&p->starved, 0, memory_order_seq_cst);
+}
+
+void pool_wake(struct pool *p)
 {
 	if (atomic_load_explicit(&p->starved, memory_order_seq_cst))
-		atomic_store_explicit(&p->starved, 0, memory_order_seq_cst);
+		try_anew(p);
 	if (!atomic_load_explicit(&p->waiting, memory_order_seq_cst))
 		return;
 	pthread_mutex_lock(&p->room_lock);
@@ -221,34 +234,37 @@ static uint64_t now_ms(void)
 
 /* Until woken, for a slice at most: a wake-up that is missed costs no more than that. The room
  * lock is held. */
-static void wait_a_slice(struct foliage_pool *p, uint64_t ms)
+static void wait_a_slice(struct pool *p, uint64_t ms)
 {
 	struct timespec until = after_ms(ms);
 
 	pthread_cond_timedwait(&p->room_cond, &p->room_lock, &until);
 }
 
-void pool_wait_filled(struct foliage_pool *p, uint64_t object, uint64_t index, uint64_t hash)
+void pool_wait_filled(struct pool *p, struct pool_thread *t, const struct pool_ask *ask)
 {
 	struct pool_slot *s = NULL;
 
+	group_stall(ask->group, t, FOLIAGE_STALL_IO, true);
 	pthread_mutex_lock(&p->room_lock);
 	atomic_fetch_add(&p->waiting, 1);
-	if (pool_find(p, NULL, object, index, hash, 0, &s) == POOL_FILLING)
+	if (pool_find(p, t, ask, 0, &s) == POOL_FILLING)
 		wait_a_slice(p, WAIT_SLICE_MS);
 	atomic_fetch_sub(&p->waiting, 1);
 	pthread_mutex_unlock(&p->room_lock);
+	group_stall(ask->group, t, FOLIAGE_STALL_IO, false);
 	if (s)
 		pool_drop_pin(p, s);
 }
 
 /* Wait for somebody to let go of a page; false: the time is over. */
-static bool wait_for_room(struct foliage_pool *p, struct pool_thread *t, uint64_t *deadline)
+static bool wait_for_room(struct pool *p, struct pool_thread *t, const struct pool_ask *ask,
+			  uint64_t *deadline)
 {
 	uint64_t now = now_ms();
 
 	if (!*deadline) {
-		*deadline = now + p->wait_ms;
+		*deadline = now + ask->in->wait_ms;
 		pool_count(t, COUNT_WAITS);
 	}
 	if (now >= *deadline)
@@ -264,22 +280,24 @@ static bool wait_for_room(struct foliage_pool *p, struct pool_thread *t, uint64_
 
 /* ---- room for one page ---- */
 
-enum lack { LACK_NOTHING, LACK_SLOT, LACK_FRAME };
+enum lack { LACK_NOTHING, LACK_SLOT, LACK_FRAME, LACK_GROUP };
 
-static enum lack reserve(struct foliage_pool *p, uint32_t kind, void **data)
+static enum lack reserve(struct pool *p, const struct pool_ask *ask, void **data)
 {
+	if (!group_has_room(ask->group, pool_order(p, ask->kind)))
+		return LACK_GROUP;
 	if (atomic_fetch_add_explicit(&p->used, 1, memory_order_relaxed) >= pool_limit(p)) {
 		atomic_fetch_sub_explicit(&p->used, 1, memory_order_relaxed);
 		return LACK_SLOT;
 	}
-	*data = pool_frames_alloc(&p->frames, kind);
+	*data = pool_frames_alloc(&p->frames, ask->kind);
 	if (*data)
 		return LACK_NOTHING;
 	atomic_fetch_sub_explicit(&p->used, 1, memory_order_relaxed);
 	return LACK_FRAME;
 }
 
-void pool_give_room(struct foliage_pool *p, uint32_t kind, void *data)
+void pool_give_room(struct pool *p, uint32_t kind, void *data)
 {
 	pool_frames_free(&p->frames, kind, data);
 	atomic_fetch_sub_explicit(&p->used, 1, memory_order_relaxed);
@@ -287,10 +305,14 @@ void pool_give_room(struct foliage_pool *p, uint32_t kind, void *data)
 }
 
 /* One attempt to change something; false: there is nothing to be had. */
-static bool make_progress(struct foliage_pool *p, struct pool_thread *t, enum lack lack, int kind)
+static bool make_progress(struct pool *p, struct pool_thread *t, enum lack lack,
+			  const struct pool_ask *ask)
 {
 	uint64_t slab = UINT64_C(1) << p->frames.slab_shift;
+	int kind = (int)ask->kind;
 
+	if (lack == LACK_GROUP)
+		return group_make_room(ask->group, t, pool_order(p, ask->kind));
 	if (lack == LACK_SLOT && grow_table(p, t))
 		return true;
 	if (lack == LACK_FRAME && pool_frames_slack(&p->frames, kind) >= slab &&
@@ -301,49 +323,86 @@ static bool make_progress(struct foliage_pool *p, struct pool_thread *t, enum la
 	return lack == LACK_FRAME && take_over(p, t, kind, 0);
 }
 
-int pool_make_room(struct foliage_pool *p, struct pool_thread *t, uint32_t kind, unsigned int flags,
-		   void **data)
+/* Known to have no room, and nobody has let go of a page since. */
+static bool known_starved(struct pool *p, const struct pool_ask *ask, enum lack lack)
+{
+	uint32_t starved = atomic_load(&p->starved);
+
+	return lack == LACK_GROUP ? starved & STARVED_GROUP && group_is_stuck(ask->group)
+				  : starved & STARVED_POOL;
+}
+
+static void set_starved(struct pool *p, const struct pool_ask *ask, enum lack lack)
+{
+	if (lack == LACK_GROUP)
+		group_set_stuck(ask->group);
+	atomic_fetch_or(&p->starved, lack == LACK_GROUP ? STARVED_GROUP : STARVED_POOL);
+}
+
+/* Reclaim, and say so when it is in vain; false: there is no room. */
+static bool try_hard(struct pool *p, struct pool_thread *t, const struct pool_ask *ask,
+		     enum lack lack, int *idle)
+{
+	if (known_starved(p, ask, lack))
+		return false;
+	if (make_progress(p, t, lack, ask)) {
+		*idle = 0;
+		return true;
+	}
+	/* Others may have everything in their hands for the moment. */
+	if (atomic_load(&p->reclaimers) && ++*idle < 64) {
+		sched_yield();
+		return true;
+	}
+	/* Said first, tried once more: whoever lets go of a page either is seen or sees it. */
+	set_starved(p, ask, lack);
+	if (!make_progress(p, t, lack, ask))
+		return false;
+	try_anew(p);
+	return true;
+}
+
+static int make_room(struct pool *p, struct pool_thread *t, const struct pool_ask *ask,
+		     enum lack lack, void **data)
 {
 	uint64_t deadline = 0;
 
-	for (int idle = 0;;) {
-		enum lack lack = reserve(p, kind, data);
-
-		if (lack == LACK_NOTHING)
-			return 0;
-		if (!atomic_load(&p->starved)) {
-			if (make_progress(p, t, lack, (int)kind)) {
-				idle = 0;
-				continue;
-			}
-			/* Others may have everything in their hands for the moment. */
-			if (atomic_load(&p->reclaimers) && ++idle < 64) {
-				sched_yield();
-				continue;
-			}
-			/* Said first, tried once more: whoever lets go of a page either is seen
-			 * or sees it. */
-			atomic_store(&p->starved, 1);
-			if (make_progress(p, t, lack, (int)kind)) {
-				atomic_store(&p->starved, 0);
-				continue;
-			}
-		}
-		if (flags & FOLIAGE_FETCH_WAIT && wait_for_room(p, t, &deadline)) {
-			/* Woken or not: try in earnest. */
-			atomic_store(&p->starved, 0);
-			idle = 0;
+	for (int idle = 0; lack != LACK_NOTHING; lack = reserve(p, ask, data)) {
+		if (try_hard(p, t, ask, lack, &idle))
 			continue;
+		if (!(ask->flags & FOLIAGE_FETCH_WAIT) || !wait_for_room(p, t, ask, &deadline)) {
+			pool_count(t, COUNT_NO_ROOM);
+			group_count_no_room(ask->group);
+			return -ENOBUFS;
 		}
-		pool_count(t, COUNT_NO_ROOM);
-		return -ENOBUFS;
+		/* Woken or not: try in earnest. */
+		try_anew(p);
+		idle = 0;
 	}
+	return 0;
+}
+
+int pool_make_room(struct pool *p, struct pool_thread *t, const struct pool_ask *ask, void **data)
+{
+	enum lack lack;
+	int rc;
+
+	group_seen(ask->group, t);
+	group_keep_below_high(ask->group, t, ask);
+	lack = reserve(p, ask, data);
+	if (lack == LACK_NOTHING)
+		return 0;
+	group_stall(ask->group, t, FOLIAGE_STALL_MEMORY, true);
+	rc = make_room(p, t, ask, lack, data);
+	group_stall(ask->group, t, FOLIAGE_STALL_MEMORY, false);
+	return rc;
 }
 
 /* ---- from outside ---- */
 
-int64_t foliage_pool_shrink(struct foliage_pool *p, uint64_t bytes)
+int64_t foliage_pool_shrink(struct foliage_pool *h, uint64_t bytes)
 {
+	struct pool *p = h->core;
 	uint64_t slab = UINT64_C(1) << p->frames.slab_shift;
 	uint32_t before, after, want = (uint32_t)MIN((bytes - 1) / slab + 1, (uint64_t)UINT32_MAX);
 	struct pool_thread *t;
@@ -363,8 +422,9 @@ int64_t foliage_pool_shrink(struct foliage_pool *p, uint64_t bytes)
 	return before > after ? (int64_t)(before - after) << p->frames.slab_shift : 0;
 }
 
-int foliage_pool_resize(struct foliage_pool *p, uint64_t bytes)
+int foliage_pool_resize(struct foliage_pool *h, uint64_t bytes)
 {
+	struct pool *p = h->core;
 	struct pool_thread *t;
 	uint32_t slabs;
 	int rc = 0;

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 
 static _Thread_local struct {
-	const struct foliage_pool *pool;
+	const struct pool *pool;
 	uint64_t serial;
 	struct pool_thread *thread;
 } last __attribute__((tls_model("initial-exec")));
 
-static void thread_unlink(struct foliage_pool *p, struct pool_thread *t)
+static void thread_unlink(struct pool *p, struct pool_thread *t)
 {
 	pthread_mutex_lock(&p->threads_lock);
 	if (t->next)
@@ -34,7 +34,7 @@ static void thread_unlink(struct foliage_pool *p, struct pool_thread *t)
 static void thread_exit(void *arg)
 {
 	struct pool_thread *t = arg;
-	struct foliage_pool *p = t->pool;
+	struct pool *p = t->pool;
 
 	last.pool = NULL;
 	if (!pool_alive(p))
@@ -44,7 +44,7 @@ static void thread_exit(void *arg)
 	free(t);
 }
 
-int pool_threads_init(struct foliage_pool *p)
+int pool_threads_init(struct pool *p)
 {
 	int rc = pthread_key_create(&p->key, thread_exit);
 
@@ -53,7 +53,7 @@ int pool_threads_init(struct foliage_pool *p)
 	return -rc;
 }
 
-void pool_threads_fini(struct foliage_pool *p)
+void pool_threads_fini(struct pool *p)
 {
 	if (p->has_key)
 		pthread_key_delete(p->key);
@@ -65,7 +65,7 @@ void pool_threads_fini(struct foliage_pool *p)
 	}
 }
 
-struct pool_thread *pool_thread_slow(struct foliage_pool *p)
+struct pool_thread *pool_thread_slow(struct pool *p)
 {
 	struct pool_thread *t = pthread_getspecific(p->key);
 
@@ -80,6 +80,7 @@ struct pool_thread *pool_thread_slow(struct foliage_pool *p)
 			return NULL;
 		}
 		pthread_mutex_lock(&p->threads_lock);
+		t->number = p->next_thread++;
 		t->next = p->threads;
 		if (t->next)
 			t->next->prev = t;
@@ -92,14 +93,14 @@ struct pool_thread *pool_thread_slow(struct foliage_pool *p)
 	return t;
 }
 
-struct pool_thread *pool_thread(struct foliage_pool *p)
+struct pool_thread *pool_thread(struct pool *p)
 {
 	if (__builtin_expect(last.pool == p && last.serial == p->serial, 1))
 		return last.thread;
 	return pool_thread_slow(p);
 }
 
-void pool_threads_sum(struct foliage_pool *p, uint64_t sums[NR_COUNTS])
+void pool_threads_sum(struct pool *p, uint64_t sums[NR_COUNTS])
 {
 	pthread_mutex_lock(&p->threads_lock);
 	for (int i = 0; i < NR_COUNTS; i++) {

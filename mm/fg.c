@@ -324,24 +324,20 @@ static void fg_mark_accessed(struct foliage_engine *e, struct foliage_cpu *cpu, 
 static bool fg_pin_accessed(struct foliage_engine *e, folio_id id, uint64_t *word, uint64_t pin)
 {
 	struct folio *f = folio_at(e, id);
-	struct lruvec *lv = folio_lruvec(e, f);
-	uint64_t old = *word, new;
-	unsigned int entry;
+	bool rules = fg_by_rules(e);
+	uint64_t old = *word, new = old;
+	unsigned int entry = 0;
 
-	if (__builtin_expect(fg_by_rules(e) || !flags_evictable(old), 0)) {
+	if (__builtin_expect(!rules, 1))
+		entry = fg_look_up(folio_lruvec(e, f), old, &new);
+	if (__builtin_expect(rules || entry & (NEXT_MOVED | NEXT_CROSSED), 0)) {
+		/* Pinned, it stays until its access is counted. */
 		if (!folio_cas(e, f, word, old + pin))
 			return false;
 		fg_mark_accessed(e, NULL, id);
 		return true;
 	}
-	entry = __atomic_load_n(&lv->gen.next_access[flags_type(old)][fg_slot(old)],
-				__ATOMIC_RELAXED);
-	new = (old & ~FG_LOW_MASK) | (entry & FG_LOW_MASK);
-	if (!folio_cas(e, f, word, new + pin))
-		return false;
-	if (__builtin_expect(entry & (NEXT_MOVED | NEXT_CROSSED), 0))
-		fg_account(e, lv, old, new);
-	return true;
+	return folio_cas(e, f, word, (entry ? new : old) + pin);
 }
 
 /* Everything that the loop needs again and again is in locals: the compiler must assume that a

@@ -87,6 +87,22 @@ static void adopt(struct foliage_engine *e, struct lruvec *lv, struct folio *f)
 	__atomic_store_n(&f->owner, lv->index, __ATOMIC_RELEASE);
 }
 
+void engine_adopt_all(struct foliage_engine *e)
+{
+	for (uint32_t id = 0; id < e->nr_folios; id++) {
+		struct folio *f = folio_at(e, (folio_id)id);
+		struct lruvec *lv;
+
+		if (!(folio_flags(f) & F_LRU) ||
+		    folio_lruvec(e, f)->index == __atomic_load_n(&f->owner, __ATOMIC_ACQUIRE))
+			continue;
+		lv = folio_lruvec_lock(e, f);
+		if (folio_flags(f) & F_LRU)
+			adopt(e, lv, f);
+		lruvec_unlock(e, lv, 1);
+	}
+}
+
 void lruvec_add_folio(struct foliage_engine *e, struct lruvec *lv, folio_id id, bool reclaiming)
 {
 	struct folio *f = folio_at(e, id);

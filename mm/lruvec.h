@@ -88,6 +88,9 @@ bool cpu_batch_has(const struct foliage_cpu *cpu, folio_id id);
 /* Drain every registered cpu: reclaim found nothing, or a folio must leave a batch that is not
  * ours. */
 void engine_drain_all(struct foliage_engine *e);
+/* Folios on lists that still name a memcg which was removed: they belong to the live one from now on,
+ * and the slot may be free then. O(folios). */
+void engine_adopt_all(struct foliage_engine *e);
 void cpu_lock(struct foliage_engine *e, struct foliage_cpu *cpu);
 void cpu_unlock(struct foliage_engine *e, struct foliage_cpu *cpu);
 

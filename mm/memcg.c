@@ -516,11 +516,12 @@ static bool fits(const struct memcg *m, uint64_t limit, uint32_t nr)
 	return usage <= limit && limit - usage >= nr;
 }
 
-/* The nearest ancestor (or self) whose max leaves no room for `nr`. */
-static uint32_t over_max(const struct foliage_engine *e, uint32_t memcg, uint32_t nr)
+uint32_t memcg_over(const struct foliage_engine *e, uint32_t memcg, uint32_t nr, bool high)
 {
 	for (;; memcg = e->memcgs[memcg].parent) {
-		if (!fits(&e->memcgs[memcg], e->memcgs[memcg].max, nr))
+		const struct memcg *m = &e->memcgs[memcg];
+
+		if (!fits(m, high ? m->high : m->max, nr))
 			return memcg;
 		if (memcg == 0)
 			return NO_MEMCG;
@@ -587,7 +588,7 @@ int foliage_memcg_make_room(struct foliage_engine *e, struct foliage_cpu *cpu, u
 
 	if (memcg >= e->nr_memcgs || !e->memcgs[memcg].used)
 		return -ENOENT;
-	while ((over = over_max(e, memcg, nr)) != NO_MEMCG) {
+	while ((over = memcg_over(e, memcg, nr, false)) != NO_MEMCG) {
 		int64_t reclaimed = limit_session(e, cpu, over, nr, no_io);
 
 		/* Progress for a small charge is worth another look for as long as there is any. */

@@ -5,6 +5,8 @@
 #ifndef FOLIAGE_MM_MEMCG_H
 #define FOLIAGE_MM_MEMCG_H
 
+#include <stdio.h>
+
 #include "base/err.h"
 #include "mm/lruvec.h"
 
@@ -14,6 +16,10 @@ void memcg_fini(struct foliage_engine *e);
 
 /* Charge (nr < 0: uncharge) pages to `memcg` and its ancestors. */
 void memcg_charge(struct foliage_engine *e, uint32_t memcg, int64_t nr);
+
+/* The nearest of the memcg and its ancestors whose max, or high, leaves no room for `nr` more pages;
+ * UINT32_MAX: none. */
+uint32_t memcg_over(const struct foliage_engine *e, uint32_t memcg, uint32_t nr, bool high);
 
 /* Pre-order walk of the subtree below `root`: start with prev = UINT32_MAX; UINT32_MAX at the end.
  * Children in order of creation. Only used slots, online or not. */
@@ -39,6 +45,14 @@ uint64_t memcg_protect_scan(const struct foliage_engine *e, const struct scan_co
 
 /* A statistic of the memcg's subtree, all nodes. */
 int64_t memcg_stat(const struct foliage_engine *e, uint32_t memcg, enum stat_item item);
+
+/* Pages that stand on the lists of the memcg's subtree; those in batches are on none. mm/text.c. */
+struct memcg_sizes {
+	uint64_t inactive[NR_TYPES], active[NR_TYPES], unevictable;
+};
+void memcg_sizes(struct foliage_engine *e, uint32_t memcg, struct memcg_sizes *sizes);
+/* memory.stat of the subtree, for pages of `page` bytes. Inside a session. */
+int memcg_put_stat(struct foliage_engine *e, FILE *out, uint32_t memcg, uint64_t page);
 
 /* O(folios) walker over the tree, usage, owners, ids and the memcg LRU: 0, or -EUCLEAN and why.
  * Nobody else may run. */

@@ -146,14 +146,11 @@ static int put_lru_gen(struct foliage_engine *e, FILE *out, bool full)
 
 /* ---- memory.stat ---- */
 
-struct sizes {
-	uint64_t inactive[NR_TYPES], active[NR_TYPES], unevictable;
-};
-
-static void subtree_sizes(struct foliage_engine *e, uint32_t root, struct sizes *s)
+void memcg_sizes(struct foliage_engine *e, uint32_t root, struct memcg_sizes *s)
 {
 	uint32_t memcg = UINT32_MAX;
 
+	*s = (struct memcg_sizes){.unevictable = 0};
 	while ((memcg = memcg_next(e, root, memcg)) != UINT32_MAX) {
 		for (uint32_t node = 0; node < e->nr_nodes; node++) {
 			struct lruvec *lv = lruvec_of(e, memcg, node);
@@ -172,9 +169,9 @@ static void subtree_sizes(struct foliage_engine *e, uint32_t root, struct sizes 
 	}
 }
 
-static void put_bytes(FILE *out, const char *name, uint64_t pages)
+static void put_amount(FILE *out, const char *name, uint64_t bytes)
 {
-	fprintf(out, "%s %" PRIu64 "\n", name, pages * PAGE_BYTES);
+	fprintf(out, "%s %" PRIu64 "\n", name, bytes);
 }
 
 static void put_events(const struct foliage_engine *e, FILE *out, uint32_t memcg)
@@ -218,18 +215,18 @@ static void put_events(const struct foliage_engine *e, FILE *out, uint32_t memcg
 
 /* anon and file are what stands on the lists by type (shmem is anon there); pages in batches are in
  * neither yet. */
-static int put_memory_stat(struct foliage_engine *e, FILE *out, uint32_t memcg)
+int memcg_put_stat(struct foliage_engine *e, FILE *out, uint32_t memcg, uint64_t page)
 {
-	struct sizes s = {0};
+	struct memcg_sizes s;
 
-	subtree_sizes(e, memcg, &s);
-	put_bytes(out, "anon", s.active[TYPE_ANON] + s.inactive[TYPE_ANON]);
-	put_bytes(out, "file", s.active[TYPE_FILE] + s.inactive[TYPE_FILE]);
-	put_bytes(out, "inactive_anon", s.inactive[TYPE_ANON]);
-	put_bytes(out, "active_anon", s.active[TYPE_ANON]);
-	put_bytes(out, "inactive_file", s.inactive[TYPE_FILE]);
-	put_bytes(out, "active_file", s.active[TYPE_FILE]);
-	put_bytes(out, "unevictable", s.unevictable);
+	memcg_sizes(e, memcg, &s);
+	put_amount(out, "anon", (s.active[TYPE_ANON] + s.inactive[TYPE_ANON]) * page);
+	put_amount(out, "file", (s.active[TYPE_FILE] + s.inactive[TYPE_FILE]) * page);
+	put_amount(out, "inactive_anon", s.inactive[TYPE_ANON] * page);
+	put_amount(out, "active_anon", s.active[TYPE_ANON] * page);
+	put_amount(out, "inactive_file", s.inactive[TYPE_FILE] * page);
+	put_amount(out, "active_file", s.active[TYPE_FILE] * page);
+	put_amount(out, "unevictable", s.unevictable * page);
 	put_events(e, out, memcg);
 	return 0;
 }
@@ -276,7 +273,7 @@ static int put_text(struct foliage_engine *e, FILE *out, const char *what)
 	if (*what && *what != ':')
 		return -EINVAL;
 	memcg = find_path(e, *what ? what + 1 : "/");
-	return memcg == UINT32_MAX ? -ENOENT : put_memory_stat(e, out, memcg);
+	return memcg == UINT32_MAX ? -ENOENT : memcg_put_stat(e, out, memcg, PAGE_BYTES);
 }
 
 int foliage_text(struct foliage_engine *e, const char *what, char **text)

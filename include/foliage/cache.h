@@ -84,7 +84,8 @@ enum {
 	FOLIAGE_PAGE_MIN = 512,
 	FOLIAGE_PAGE_MAX = 65536,
 	FOLIAGE_EXTRA_MAX = 4096,
-	FOLIAGE_POOL_MIN = 1 << 20
+	FOLIAGE_POOL_MIN = 1 << 20,
+	FOLIAGE_GROUPS_MAX = 1024
 };
 
 struct foliage_pool_options {
@@ -103,6 +104,8 @@ struct foliage_pool_options {
 	 * needs room. */
 	void (*dirty)(void *ctx);
 	void *ctx;
+	uint32_t max_groups; /* groups at a time (foliage/group.h), each about 17 KiB of the budget;
+				at most FOLIAGE_GROUPS_MAX */
 };
 
 /* 0; -EINVAL with the reason in `message` (may be NULL); -ENOMEM; -EAGAIN: no pthread key left. */
@@ -180,12 +183,15 @@ struct foliage_pool_stats {
 	uint64_t slots;             /* of the table of names */
 	uint64_t hits, misses;      /* fetches that found the page, or did not */
 	uint64_t created, evicted, refaults, discarded, rekeyed;
-	uint64_t no_room;    /* fetches that failed with -ENOBUFS */
-	uint64_t waits;      /* fetches that waited for room */
-	uint64_t slab_moves; /* slabs emptied for another kind or for shrinking */
+	uint64_t no_room;             /* fetches that failed with -ENOBUFS */
+	uint64_t waits;               /* fetches that waited for room */
+	uint64_t slab_moves;          /* slabs emptied for another kind or for shrinking */
+	uint64_t activated, restored; /* refaults of pages that had been active, or much used */
 };
 /* A snapshot; counters of running threads may lag by the fetch in progress. */
 FOLIAGE_API int foliage_pool_stats(struct foliage_pool *pool, struct foliage_pool_stats *stats);
+/* The name of its policy, without knobs. */
+FOLIAGE_API const char *foliage_pool_policy(const struct foliage_pool *pool);
 
 #ifdef __cplusplus
 }

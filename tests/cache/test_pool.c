@@ -226,7 +226,7 @@ static void test_table_grows(void **state)
 	for (uint64_t i = 0; i < 40000; i++)
 		touch(pool, 2, i, kind);
 	foliage_pool_stats(pool, &stats);
-	assert_true(stats.slots >= 4 * 2 * pool->base / 2);
+	assert_true(stats.slots >= 4 * 2 * pool->core->base / 2);
 	assert_true(stats.page_bytes > 16 * MIB * 6 / 10);
 	assert_true(stats.metadata_bytes + stats.frame_bytes <= 16 * MIB);
 	assert_true(there(pool, 2, 39999, kind));
@@ -411,18 +411,19 @@ static void test_no_lock_on_hits(void **state)
 	struct foliage_pool *pool = open_pool(&options);
 	struct hitter h = {.pool = pool, .kind = foliage_pool_kind(pool, 4096, 0)};
 	/* In the order in which the pool takes them, behind the shards'. */
-	pthread_mutex_t *locks[] = {&pool->engine->tree_lock, &pool->engine->lruvecs[0].lock,
-				    &pool->engine->nodes[0].memcg_lru_lock, &pool->frames.lock,
-				    &pool->room_lock};
+	pthread_mutex_t *locks[] = {&pool->core->engine->tree_lock,
+				    &pool->core->engine->lruvecs[0].lock,
+				    &pool->core->engine->nodes[0].memcg_lru_lock,
+				    &pool->core->frames.lock, &pool->core->room_lock};
 	pthread_t thread;
 	double start = now();
 
 	(void)state;
 	for (uint64_t i = 0; i < 500; i++)
 		touch(pool, 1, i, h.kind);
-	pthread_mutex_lock(&pool->resize_lock);
+	pthread_mutex_lock(&pool->core->resize_lock);
 	for (int i = 0; i < POOL_SHARDS; i++)
-		pthread_mutex_lock(&pool->shards[i].lock);
+		pthread_mutex_lock(&pool->core->shards[i].lock);
 	for (size_t i = 0; i < ARRAY_SIZE(locks); i++)
 		pthread_mutex_lock(locks[i]);
 	assert_int_equal(pthread_create(&thread, NULL, hit, &h), 0);
@@ -432,8 +433,8 @@ static void test_no_lock_on_hits(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(locks); i++)
 		pthread_mutex_unlock(locks[i]);
 	for (int i = 0; i < POOL_SHARDS; i++)
-		pthread_mutex_unlock(&pool->shards[i].lock);
-	pthread_mutex_unlock(&pool->resize_lock);
+		pthread_mutex_unlock(&pool->core->shards[i].lock);
+	pthread_mutex_unlock(&pool->core->resize_lock);
 	pthread_join(thread, NULL);
 	assert_int_equal(h.hits, 200 * 500);
 	foliage_pool_destroy(pool);

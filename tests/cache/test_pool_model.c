@@ -250,7 +250,7 @@ static void step_resize(struct model *m)
 static void check_all(struct model *m)
 {
 	struct err err = {{0}};
-	struct foliage_engine *e = m->pool->engine;
+	struct foliage_engine *e = m->pool->core->engine;
 	struct foliage_pool_stats stats;
 
 	engine_drain_all(e);
@@ -274,15 +274,16 @@ static void check_empty(struct model *m)
 			forget(m, o, i);
 		assert_true(foliage_pool_truncate(m->pool, o, 0, UINT64_MAX) >= 0);
 	}
-	for (uint64_t i = 0; i < pool_slots(m->pool, m->pool->level); i++) {
-		assert_int_equal(pool_slot(m->pool, i)->passed, 0);
-		assert_int_equal(pool_slot(m->pool, i)->state, 0);
-		assert_int_equal(
-			folio_flags(&pool_slot(m->pool, i)->folio) & (F_PRESENT | F_PINS_MASK), 0);
+	for (uint64_t i = 0; i < pool_slots(m->pool->core, m->pool->core->level); i++) {
+		assert_int_equal(pool_slot(m->pool->core, i)->passed, 0);
+		assert_int_equal(pool_slot(m->pool->core, i)->state, 0);
+		assert_int_equal(folio_flags(&pool_slot(m->pool->core, i)->folio) &
+					 (F_PRESENT | F_PINS_MASK),
+				 0);
 	}
-	assert_int_equal(m->pool->used, 0);
+	assert_int_equal(m->pool->core->used, 0);
 	assert_true(foliage_pool_shrink(m->pool, UINT64_MAX) >= 0);
-	assert_int_equal(m->pool->frames.backed, 0);
+	assert_int_equal(m->pool->core->frames.backed, 0);
 }
 
 static void run_model(const char *policy, uint64_t seed)

@@ -146,7 +146,7 @@ static void *resize(void *arg)
 
 static void check_rest(struct shared *s)
 {
-	struct foliage_engine *e = s->pool->engine;
+	struct foliage_engine *e = s->pool->core->engine;
 	struct foliage_pool_stats stats;
 	struct err err = {{0}};
 
@@ -159,12 +159,13 @@ static void check_rest(struct shared *s)
 		assert_true(foliage_pool_truncate(s->pool, o, 0, UINT64_MAX) >= 0);
 	/* What was discarded while another thread's reclaim had it leaves when it is met. */
 	foliage_pool_shrink(s->pool, UINT64_MAX);
-	assert_int_equal(s->pool->used, 0);
-	assert_int_equal(s->pool->frames.backed, 0);
-	for (uint64_t i = 0; i < pool_slots(s->pool, s->pool->level); i++) {
-		assert_int_equal(pool_slot(s->pool, i)->passed, 0);
-		assert_int_equal(
-			folio_flags(&pool_slot(s->pool, i)->folio) & (F_PRESENT | F_PINS_MASK), 0);
+	assert_int_equal(s->pool->core->used, 0);
+	assert_int_equal(s->pool->core->frames.backed, 0);
+	for (uint64_t i = 0; i < pool_slots(s->pool->core, s->pool->core->level); i++) {
+		assert_int_equal(pool_slot(s->pool->core, i)->passed, 0);
+		assert_int_equal(folio_flags(&pool_slot(s->pool->core, i)->folio) &
+					 (F_PRESENT | F_PINS_MASK),
+				 0);
 	}
 }
 
