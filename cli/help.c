@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/record/source.h"
 #include "cli/outfile.h"
 #include "cli/top.h"
 #include "foliage/version.h"
@@ -54,6 +55,10 @@ void help_version(FILE *out)
 		fprintf(out, "ncurses %s\n", top_screen_version());
 	else
 		fprintf(out, "ncurses: not built in, top has no screen\n");
+	if (source_bpf_version())
+		fprintf(out, "libbpf %s\n", source_bpf_version());
+	else
+		fprintf(out, "libbpf: not built in, record works by preloading\n");
 }
 
 static const char main_help[] =

@@ -243,6 +243,20 @@ static double unit_bytes(const char *unit)
 	return 0;
 }
 
+int parse_bytes(const char *text, const char *what, uint64_t *bytes, struct err *err)
+{
+	char *end;
+	double value = strtod(text, &end), unit = *end ? unit_bytes(end) : 1;
+
+	if (*text < '0' || *text > '9' || !isfinite(value) || unit <= 0)
+		return err_set(err, -EINVAL, "%s: '%s' is not a size, as in 64M or 4096", what,
+			       text);
+	if (value * unit >= 0x1p63)
+		return err_set(err, -ERANGE, "%s: '%s' is too large", what, text);
+	*bytes = (uint64_t)(value * unit);
+	return 0;
+}
+
 static int parse_memory(const char *text, struct size_item *item, struct err *err)
 {
 	char *end;

@@ -37,6 +37,9 @@ int options_parse(int argc, char **argv, const struct option_spec *specs, size_t
 int parse_count(const char *text, const char *what, uint64_t *value, struct err *err);
 int parse_real(const char *text, const char *what, double *value, struct err *err);
 
+/* "64M", "1G", "4096": bytes, units are powers of 1024. -EINVAL, -ERANGE. */
+int parse_bytes(const char *text, const char *what, uint64_t *bytes, struct err *err);
+
 /* The index of `word` among `names` (NULL-terminated), or -EINVAL with a suggestion. */
 int parse_choice(const char *word, const char *what, const char *const *names, struct err *err);
 

@@ -85,6 +85,7 @@ set_target_properties(foliage_bin PROPERTIES OUTPUT_NAME foliage)
 target_link_libraries(foliage_bin PRIVATE foliage_tool)
 
 include(cmake/data.cmake)
+include(cmake/record.cmake)
 include(cmake/fuzz.cmake)
 include(cmake/bench.cmake)
 include(cmake/tests.cmake)

@@ -19,7 +19,7 @@ BEGIN {
 	allow["trace"] = "base foliage trace"
 	allow["workload"] = "base foliage mm machine cache trace workload"
 	allow["adapters"] = "base foliage mm cache trace adapters"
-	allow["cli"] = "base foliage mm machine cache trace workload cli"
+	allow["cli"] = "base foliage mm machine cache trace workload adapters cli"
 	allow["examples"] = "foliage"
 }
 function folder(path) {

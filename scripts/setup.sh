@@ -6,9 +6,9 @@
 # usage: scripts/setup.sh [build] [test] [ci]     (build alone when nothing is named)
 set -eu
 # What `make` and `make demo` need. SQLite is for its adapter, ncurses for the screen of `foliage top`.
-build="gcc make cmake pkg-config libc6-dev libzstd-dev zlib1g-dev liblzma-dev libjson-c-dev libsqlite3-dev libncurses-dev"
+build="gcc make cmake pkg-config libc6-dev libzstd-dev zlib1g-dev liblzma-dev libjson-c-dev libsqlite3-dev libncurses-dev libbpf-dev"
 # The tests: cmocka, a C++ compiler for the headers, what the scripts call.
-test="g++ libcmocka-dev binutils gzip xz-utils zstd groff-base python3 sqlite3"
+test="g++ libcmocka-dev binutils gzip xz-utils zstd groff-base python3 sqlite3 fio valgrind"
 # The other compiler, sanitizers and fuzzers, the format.
 ci="clang-14 libclang-rt-14-dev clang-format-14 util-linux git"
 
