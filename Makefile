@@ -6,6 +6,7 @@
 #   make test       builds and runs every test
 #   make bench      speed, side by side
 #   make install    PREFIX=/usr/local, DESTDIR=
+#   make deb        Debian packages in build/packages
 #   make format     clang-format on every C file; `make check`: format, documents, includes, library
 #
 # CONFIG="-DFOLIAGE_WERROR=ON ..." goes to cmake, BUILD= is the folder, V=1 shows the commands.
@@ -42,6 +43,12 @@ bench: all
 install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
+deb:
+	@sh scripts/setup.sh build deb
+	@sh scripts/configure.sh $(BUILD) $(CONFIG)
+	@$(call cmake_build,all)
+	@sh scripts/make-deb.sh $(BUILD) $(BUILD)/packages
+
 check: all
 	@sh scripts/check-format.sh
 	@sh scripts/check-includes.sh
@@ -54,4 +61,4 @@ format:
 clean:
 	rm -rf build build-*
 
-.PHONY: all configure demo test bench install check format clean
+.PHONY: all configure demo test bench install deb check format clean

@@ -65,6 +65,7 @@ static const char main_help[] =
 	"usage: foliage COMMAND [ARGUMENT...]\n"
 	"       foliage help [COMMAND]\n"
 	"       foliage --version\n"
+	"       foliage --completion bash\n"
 	"\n"
 	"Linux page reclaim on traces of page accesses: the classic LRU, the multi-generational\n"
 	"LRU with its variants, and the policies of the literature to compare with.\n"

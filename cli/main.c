@@ -13,6 +13,7 @@
 
 #include "base/nearest.h"
 #include "cli/cli.h"
+#include "cli/completion.h"
 #include "cli/help.h"
 
 static const struct command *const commands[] = {
@@ -118,6 +119,12 @@ static int run(int argc, char **argv)
 		return help(argv[2]);
 	if (!strcmp(name, "--man") || !strcmp(name, "--man-all"))
 		return man(name, argv[2]);
+	if (!strcmp(name, "--completion")) {
+		if (argc < 3 || strcmp(argv[2], "bash") != 0)
+			return cli_fail("--completion: only bash is known");
+		completion_bash(stdout, commands);
+		return 0;
+	}
 	command = find(name);
 	if (!command)
 		return unknown(name);

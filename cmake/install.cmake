@@ -1,4 +1,5 @@
-# What `make install` puts where: the tool, the library with its soname, the headers, foliage.pc, the manual pages.
+# What `make install` puts where: the tool, the library with its soname, the headers, foliage.pc, the manual pages,
+# completion for bash.
 install(TARGETS foliage_bin RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS foliage LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/foliage DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
@@ -25,3 +26,12 @@ add_custom_target(foliage_man ALL DEPENDS ${FOLIAGE_MAN_DIR}/foliage.1)
 install(DIRECTORY ${FOLIAGE_MAN_DIR}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
 	FILES_MATCHING PATTERN "*.1")
 install(FILES man/libfoliage.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
+
+set(FOLIAGE_COMPLETION ${CMAKE_BINARY_DIR}/completion/foliage)
+add_custom_command(OUTPUT ${FOLIAGE_COMPLETION}
+	COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/completion
+	COMMAND foliage_bin --completion bash >${FOLIAGE_COMPLETION}
+	DEPENDS foliage_bin
+	COMMENT "Writing the completion")
+add_custom_target(foliage_completion ALL DEPENDS ${FOLIAGE_COMPLETION})
+install(FILES ${FOLIAGE_COMPLETION} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

@@ -3,7 +3,7 @@
 # Installs what is missing of the packages that a purpose needs; does nothing when all of it is there.
 # Only Debian's package manager is known; elsewhere cmake tells what it lacks.
 #
-# usage: scripts/setup.sh [build] [test] [ci]     (build alone when nothing is named)
+# usage: scripts/setup.sh [build] [test] [ci] [deb]     (build alone when nothing is named)
 set -eu
 # What `make` and `make demo` need. SQLite is for its adapter, ncurses for the screen of `foliage top`.
 build="gcc make cmake pkg-config libc6-dev libzstd-dev zlib1g-dev liblzma-dev libjson-c-dev libsqlite3-dev libncurses-dev libbpf-dev"
@@ -11,6 +11,8 @@ build="gcc make cmake pkg-config libc6-dev libzstd-dev zlib1g-dev liblzma-dev li
 test="g++ libcmocka-dev binutils gzip xz-utils zstd groff-base python3 sqlite3 fio valgrind"
 # The other compiler, sanitizers and fuzzers, the format.
 ci="clang-14 libclang-rt-14-dev clang-format-14 util-linux git"
+# Debian packages; debootstrap makes the clean system that they are installed in.
+deb="dpkg-dev debootstrap"
 
 [ $# -gt 0 ] || set -- build
 need=""
@@ -18,9 +20,10 @@ for purpose; do
 	case $purpose in
 	build) need="$need $build" ;;
 	test) need="$need $test" ;;
-	ci) need="$need $ci" ;;
+	ci) need="$need $ci $deb" ;;
+	deb) need="$need $deb" ;;
 	*)
-		echo "usage: scripts/setup.sh [build] [test] [ci]" >&2
+		echo "usage: scripts/setup.sh [build] [test] [ci] [deb]" >&2
 		exit 2
 		;;
 	esac
