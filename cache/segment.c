@@ -19,8 +19,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "foliage/cache.h"
-
 struct foliage_segment {
 	struct segment_layout *shared;
 	uint64_t updates;
@@ -305,48 +303,4 @@ int foliage_segment_start(struct foliage_segment *s, uint32_t interval_ms,
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	s->running = !rc;
 	return -rc;
-}
-
-/* ---- the pool ---- */
-
-int foliage_segment_fill_pool(struct foliage_pool *pool, struct foliage_segment_values *values)
-{
-	struct foliage_pool_stats stats;
-	int rc = foliage_pool_stats(pool, &stats);
-
-	if (rc)
-		return rc;
-	values->budget = stats.budget;
-	values->metadata_bytes = stats.metadata_bytes;
-	values->frame_bytes = stats.frame_bytes;
-	values->pages = stats.pages;
-	values->page_bytes = stats.page_bytes;
-	values->hits = stats.hits;
-	values->misses = stats.misses;
-	values->created = stats.created;
-	values->refaults = stats.refaults;
-	values->evictions = stats.evicted;
-	values->discarded = stats.discarded;
-	values->no_room = stats.no_room;
-	values->waits = stats.waits;
-	return 0;
-}
-
-static int fill_from_pool(void *ctx, struct foliage_segment_values *values)
-{
-	return foliage_segment_fill_pool(ctx, values);
-}
-
-int foliage_segment_publish_pool(struct foliage_segment *s, struct foliage_pool *pool)
-{
-	struct foliage_segment_values values = {0};
-	int rc = foliage_segment_fill_pool(pool, &values);
-
-	return rc ? rc : foliage_segment_update(s, &values);
-}
-
-int foliage_segment_start_pool(struct foliage_segment *s, struct foliage_pool *pool,
-			       uint32_t interval_ms)
-{
-	return foliage_segment_start(s, interval_ms, fill_from_pool, pool);
 }

@@ -20,13 +20,15 @@ enum { BAR = 32, LINE = 512 };
 
 double top_rate(const struct top_view *view, uint64_t before, uint64_t now)
 {
-	if (view->seconds <= 0 || now < before)
+	if (view->seconds <= 0 || now < before || now == UINT64_MAX)
 		return NAN;
 	return (double)(now - before) / view->seconds;
 }
 
 double top_hit_ratio(uint64_t hits, uint64_t misses)
 {
+	if (hits == UINT64_MAX || misses == UINT64_MAX)
+		return NAN;
 	return hits + misses ? (double)hits / ((double)hits + (double)misses) : NAN;
 }
 
@@ -39,6 +41,8 @@ static uint64_t gained(uint64_t before, uint64_t now)
 static double ratio_now(const struct top_view *v, uint64_t hits0, uint64_t hits, uint64_t misses0,
 			uint64_t misses)
 {
+	if (hits == UINT64_MAX || misses == UINT64_MAX)
+		return NAN;
 	return v->seconds > 0 ? top_hit_ratio(gained(hits0, hits), gained(misses0, misses)) : NAN;
 }
 
@@ -361,7 +365,8 @@ static void json_count(FILE *out, const char *key, uint64_t value)
 	fprintf(out, ", \"%s\": %" PRIu64, key, value);
 }
 
-static void json_limit(FILE *out, const char *key, uint64_t value)
+/* Limits that are none and numbers that nobody counts are null. */
+static void json_known(FILE *out, const char *key, uint64_t value)
 {
 	if (value == UINT64_MAX)
 		fprintf(out, ", \"%s\": null", key);
@@ -417,12 +422,12 @@ static void json_group(FILE *out, const struct top_view *v, const struct foliage
 	fputs("{\"name\": ", out);
 	json_string(out, group_name(g));
 	json_count(out, "current", g->current);
-	json_limit(out, "min", g->min);
-	json_limit(out, "low", g->low);
-	json_limit(out, "high", g->high);
-	json_limit(out, "max", g->max);
-	json_count(out, "hits", g->hits);
-	json_count(out, "misses", g->misses);
+	json_known(out, "min", g->min);
+	json_known(out, "low", g->low);
+	json_known(out, "high", g->high);
+	json_known(out, "max", g->max);
+	json_known(out, "hits", g->hits);
+	json_known(out, "misses", g->misses);
 	json_count(out, "refaults", g->refaults);
 	json_count(out, "evictions", g->evictions);
 	json_real(out, "hit_ratio", top_hit_ratio(g->hits, g->misses));
@@ -522,15 +527,19 @@ static int csv_real(struct table *table, size_t column, double value)
 	return isnan(value) ? 0 : table_real(table, column, value);
 }
 
+/* Limits that are none and numbers that nobody counts stay empty. */
+static int csv_known(struct table *table, size_t column, uint64_t value)
+{
+	return value == UINT64_MAX ? 0 : table_count(table, column, value);
+}
+
 static int csv_row(struct table *t, const struct top_view *v,
 		   const struct foliage_segment_group *was, const struct foliage_segment_group *now)
 {
 	bool failed = table_row(t) || table_text(t, COL_SEGMENT, v->name) ||
 		      table_text(t, COL_GROUP, group_name(now)) ||
-		      table_count(t, COL_BYTES, now->current) ||
-		      (now->max != UINT64_MAX && table_count(t, COL_MAX, now->max)) ||
-		      table_count(t, COL_HITS, now->hits) ||
-		      table_count(t, COL_MISSES, now->misses) ||
+		      table_count(t, COL_BYTES, now->current) || csv_known(t, COL_MAX, now->max) ||
+		      csv_known(t, COL_HITS, now->hits) || csv_known(t, COL_MISSES, now->misses) ||
 		      table_count(t, COL_REFAULTS, now->refaults) ||
 		      table_count(t, COL_EVICTIONS, now->evictions) ||
 		      csv_real(t, COL_RATIO, top_hit_ratio(now->hits, now->misses)) ||

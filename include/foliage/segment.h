@@ -77,7 +77,8 @@ struct foliage_segment_group {
 	char name[FOLIAGE_SEGMENT_NAME]; /* a path from the root: "/", "/orders" */
 	uint64_t current;                /* bytes */
 	uint64_t min, low, high, max;
-	uint64_t hits, misses, refaults, evictions;
+	uint64_t hits, misses; /* UINT64_MAX: nobody counts them by group, as in a pool */
+	uint64_t refaults, evictions;
 	uint64_t reserved[4];
 	struct foliage_segment_pressure pressure;
 };

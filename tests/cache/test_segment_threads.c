@@ -24,6 +24,8 @@
 
 #include "cache/segment.h"
 #include "foliage/cache.h"
+#include "foliage/group.h"
+#include "foliage/reclaim.h"
 
 static struct foliage_segment *make(const char *path, const char *label)
 {
@@ -352,6 +354,50 @@ static void use(struct foliage_pool *pool, uint64_t index)
 	foliage_pool_unpin(pool, page, 0);
 }
 
+static uint64_t in_lists(const struct foliage_segment_lists *l)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < FOLIAGE_SEGMENT_GENS; i++)
+		sum += l->pages[i];
+	return sum;
+}
+
+/* Groups with their limits; another kind of policy. */
+static void test_groups(void **state)
+{
+	const struct foliage_pool_options options = {
+		.bytes = 8 << 20, .max_groups = 4, .policy = "clru"};
+	struct foliage_segment_values *values = calloc(1, sizeof(*values));
+	struct foliage_group *group;
+	struct foliage_pool *pool;
+	struct foliage_page *page;
+
+	(void)state;
+	assert_int_equal(foliage_pool_create(&options, &pool, NULL, 0), 0);
+	assert_int_equal(foliage_group_create(foliage_pool_group(pool), "scans", &group), 0);
+	assert_int_equal(foliage_group_set(group, FOLIAGE_GROUP_MAX, 1 << 20), 0);
+	for (uint64_t i = 0; i < 1000; i++) {
+		int kind = foliage_pool_kind(pool, 4096, 0);
+
+		assert_int_equal(
+			foliage_group_fetch(group, pool, 1, i, kind, FOLIAGE_FETCH_CREATE, &page),
+			FOLIAGE_NEW);
+		foliage_pool_unpin(pool, page, 0);
+	}
+	assert_int_equal(foliage_segment_fill_pool(pool, values), 0);
+	assert_int_equal(values->nr_groups, 2);
+	assert_string_equal(values->groups[1].name, "/scans");
+	assert_int_equal(values->groups[1].max, 1 << 20);
+	assert_true(values->groups[1].current <= 1 << 20);
+	assert_true(values->groups[1].evictions >= 700);
+	assert_int_equal(values->file.order, FOLIAGE_SEGMENT_CLASSIC);
+	assert_true(in_lists(&values->file) + FOLIAGE_BATCH >= values->pages);
+	assert_true(in_lists(&values->file) <= values->pages);
+	foliage_pool_destroy(pool);
+	free(values);
+}
+
 static void test_pool(void **state)
 {
 	const struct foliage_pool_options options = {.bytes = 4 << 20};
@@ -374,6 +420,15 @@ static void test_pool(void **state)
 	assert_int_equal(values->hits, 10);
 	assert_int_equal(values->budget, 4 << 20);
 	assert_int_equal(values->pages, 2000 - values->evictions);
+	/* The root is a group; its pages, and all others, are in some generation or on their way. */
+	assert_int_equal(values->nr_groups, 1);
+	assert_string_equal(values->groups[0].name, "/");
+	assert_int_equal(values->groups[0].current, values->pages * 4096);
+	assert_int_equal(values->file.order, FOLIAGE_SEGMENT_GENERATIONS);
+	assert_true(values->file.max_seq >= values->file.min_seq + 1);
+	assert_true(in_lists(&values->file) + FOLIAGE_BATCH >= values->pages);
+	assert_true(in_lists(&values->file) <= values->pages);
+	assert_int_equal(in_lists(&values->anon), 0);
 
 	assert_int_equal(foliage_segment_start_pool(s, pool, 5), -EINVAL);
 	assert_int_equal(foliage_segment_start_pool(s, pool, 10), 0);
@@ -393,10 +448,11 @@ static void test_pool(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_names),
-		cmocka_unit_test(test_files),      cmocka_unit_test(test_dead_writer),
-		cmocka_unit_test(test_fork),       cmocka_unit_test(test_number_used_again),
-		cmocka_unit_test(test_pool),       cmocka_unit_test(test_whole_updates),
+		cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_names),
+		cmocka_unit_test(test_files),         cmocka_unit_test(test_dead_writer),
+		cmocka_unit_test(test_fork),          cmocka_unit_test(test_number_used_again),
+		cmocka_unit_test(test_pool),          cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_whole_updates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
