@@ -182,7 +182,7 @@ static int take_events(struct session *s, struct err *err)
 
 /* ---- before and after ---- */
 
-/* libfoliage-record.so: where it was built, beside the tool, or where it was installed. */
+/* libfoliage-record.so: beside the tool, as it is built, or where the tool's installation has it. */
 static int find_library(char *path, size_t bytes, struct err *err)
 {
 	const char *named = getenv("FOLIAGE_RECORD_LIBRARY");
@@ -200,7 +200,8 @@ static int find_library(char *path, size_t bytes, struct err *err)
 		*strrchr(self, '/') = 0;
 	snprintf(path, bytes, "%.3000s/libfoliage-record.so", self);
 	if (access(path, R_OK))
-		snprintf(path, bytes, "%s/libfoliage-record.so", FOLIAGE_LIBRARY_DIR);
+		snprintf(path, bytes, "%.3000s/../%s/libfoliage-record.so", self,
+			 FOLIAGE_LIBRARY_DIR);
 	return access(path, R_OK) ? err_set(err, -errno, "%s: %s", path, strerror(errno)) : 0;
 }
 

@@ -10,8 +10,8 @@ if(LIBBPF_FOUND)
 else()
 	message(WARNING "libbpf was not found: foliage record works by preloading only")
 endif()
-# Where record looks for the library when it is not beside the tool.
-target_compile_definitions(foliage_tool PRIVATE FOLIAGE_LIBRARY_DIR="${CMAKE_INSTALL_FULL_LIBDIR}")
+# Where record looks for the library when it is not beside the tool; from the prefix, which may change when installing.
+target_compile_definitions(foliage_tool PRIVATE FOLIAGE_LIBRARY_DIR="${CMAKE_INSTALL_LIBDIR}")
 
 add_library(foliage_record SHARED adapters/record/preload.c)
 set_target_properties(foliage_record PROPERTIES OUTPUT_NAME foliage-record INTERPROCEDURAL_OPTIMIZATION OFF)

@@ -421,7 +421,7 @@ static int name_what_runs(struct lackey_source *s)
 	s->named = true;
 	code = recording_process(s->recording, (uint32_t)s->pid, (uint32_t)s->pid,
 				 name ? name + 1 : s->command);
-	return code ? code : recording_file(s->recording, MEMORY, NULL, "[memory]");
+	return code ? code : recording_file(s->recording, MEMORY, NULL, "memory");
 }
 
 static ssize_t lackey_poll(struct source *source, struct recording *recording, struct err *err)
