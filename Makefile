@@ -7,6 +7,7 @@
 #   make bench      speed, side by side
 #   make install    PREFIX=/usr/local, DESTDIR=
 #   make deb        Debian packages in build/packages
+#   make amalgamation   the library as one foliage.c and one foliage.h, in build/amalgamation
 #   make format     clang-format on every C file; `make check`: format, documents, includes, library
 #
 # CONFIG="-DFOLIAGE_WERROR=ON ..." goes to cmake, BUILD= is the folder, V=1 shows the commands.
@@ -49,6 +50,11 @@ deb:
 	@$(call cmake_build,all)
 	@sh scripts/make-deb.sh $(BUILD) $(BUILD)/packages
 
+amalgamation:
+	@command -v python3 >/dev/null || sh scripts/setup.sh test
+	@python3 scripts/amalgamate.py $(BUILD)/amalgamation
+	@echo $(BUILD)/amalgamation/foliage.c $(BUILD)/amalgamation/foliage.h
+
 check: all
 	@sh scripts/check-format.sh
 	@sh scripts/check-includes.sh
@@ -61,4 +67,4 @@ format:
 clean:
 	rm -rf build build-*
 
-.PHONY: all configure demo test bench install deb check format clean
+.PHONY: all configure demo test bench install deb amalgamation check format clean
