@@ -59,6 +59,12 @@ void help_version(FILE *out)
 		fprintf(out, "libbpf %s\n", source_bpf_version());
 	else
 		fprintf(out, "libbpf: not built in, record works by preloading\n");
+#ifdef HAVE_LIBURING
+	fprintf(out, "liburing\n");
+#else
+	fprintf(out, "liburing: not built in, files of the cache are read and written one call at a "
+		     "time\n");
+#endif
 }
 
 static const char main_help[] =

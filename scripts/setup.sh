@@ -7,6 +7,8 @@
 set -eu
 # What `make` and `make demo` need. SQLite is for its adapter, ncurses for the screen of `foliage top`.
 build="gcc make cmake pkg-config libc6-dev libzstd-dev zlib1g-dev liblzma-dev libjson-c-dev libsqlite3-dev libncurses-dev libbpf-dev"
+# Asynchronous I/O of the page cache's files.
+build="$build liburing-dev"
 # The tests: cmocka, a C++ compiler for the headers, what the scripts call.
 test="g++ libcmocka-dev binutils gzip xz-utils zstd groff-base python3 sqlite3 fio valgrind"
 # The other compiler, sanitizers and fuzzers, the format.

@@ -102,13 +102,14 @@ enum foliage_io {
 };
 
 enum foliage_direct {
-	FOLIAGE_DIRECT_AUTO = 0,  /* O_DIRECT for each file that allows it */
+	FOLIAGE_DIRECT_AUTO = 0, /* O_DIRECT for each file that allows it, pages of 4096 and more */
 	FOLIAGE_DIRECT_NEVER = 1, /* through the kernel's page cache */
 };
 
 struct foliage_cache_options {
 	uint64_t bytes;      /* the pool's budget; at least FOLIAGE_POOL_MIN */
 	uint64_t max_bytes;  /* see struct foliage_pool_options */
+	uint64_t max_pages;  /* never more pages than this; 0: as many as fit */
 	uint32_t page_bytes; /* a power of two, 512 .. 65536; 0: 4096. All files' */
 	const char *policy;  /* any policy of the engine; NULL: "fg" */
 	uint64_t seed;
