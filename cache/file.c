@@ -136,7 +136,11 @@ static struct file_node *node_new(struct foliage_cache *c, const struct stat *st
 
 void node_free(struct file_node *n)
 {
+	struct foliage_group *group = atomic_load(&n->group);
+
 	node_close_fds(n);
+	if (group && file_cache_alive(n->cache))
+		foliage_group_release(group);
 	dirty_fini(n);
 	pthread_cond_destroy(&n->cond);
 	pthread_mutex_destroy(&n->lock);
@@ -432,6 +436,26 @@ int foliage_file_fd(struct foliage_file *f)
 uint64_t foliage_file_size(struct foliage_file *f)
 {
 	return node_size(f->node);
+}
+
+int foliage_file_set_group(struct foliage_file *f, struct foliage_group *group)
+{
+	struct file_node *n = f->node;
+	struct foliage_group *before;
+
+	if (!file_cache_alive(n->cache))
+		return -ECHILD;
+	if (group)
+		foliage_group_hold(group);
+	/* Threads may be fetching for the old one: that is let go of with the node. */
+	pthread_mutex_lock(&n->cache->lock);
+	before = atomic_load(&n->group);
+	if (!before)
+		atomic_store_explicit(&n->group, group, memory_order_release);
+	pthread_mutex_unlock(&n->cache->lock);
+	if (before && group)
+		foliage_group_release(group);
+	return before && before != group ? -EBUSY : 0;
 }
 
 bool foliage_cache_stat(struct foliage_cache *c, struct stat *st)

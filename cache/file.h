@@ -31,6 +31,7 @@
 #include "base/bits.h"
 #include "cache/io.h"
 #include "foliage/file.h"
+#include "foliage/group.h"
 
 enum {
 	FILE_RUN = 32, /* pages of one read */
@@ -63,7 +64,8 @@ struct file_node {
 	_Atomic uint64_t size; /* changes under lock */
 	_Atomic uint64_t generation;
 	_Atomic int fds[NR_FDS];
-	_Atomic uint32_t fills; /* under way through the ring */
+	struct foliage_group *_Atomic group; /* of new pages; NULL: the pool's own */
+	_Atomic uint32_t fills;              /* under way through the ring */
 
 	/* Under cache->lock. */
 	dev_t dev;
@@ -216,6 +218,17 @@ static inline struct io_file node_write_fd(const struct file_node *n)
 		.plain = atomic_load_explicit(&n->fds[FD_WRITE], memory_order_acquire),
 		.direct = atomic_load_explicit(&n->fds[FD_WRITE_DIRECT], memory_order_acquire),
 	};
+}
+
+static inline int node_fetch(struct file_node *n, uint64_t number, unsigned int flags,
+			     struct foliage_page **page)
+{
+	struct foliage_cache *c = n->cache;
+	struct foliage_group *group = atomic_load_explicit(&n->group, memory_order_acquire);
+
+	if (__builtin_expect(group && flags & FOLIAGE_FETCH_CREATE, 0))
+		return foliage_group_fetch(group, c->pool, n->id, number, c->kind, flags, page);
+	return foliage_pool_fetch(c->pool, n->id, number, c->kind, flags, page);
 }
 
 static inline uint64_t node_size(const struct file_node *n)

@@ -103,7 +103,7 @@ void file_ahead_start(struct file_node *n, uint64_t first, uint64_t last)
 
 	for (uint64_t i = first; i <= last; i++) {
 		struct foliage_page *page;
-		int rc = foliage_pool_fetch(c->pool, n->id, i, c->kind, FETCH_AHEAD, &page);
+		int rc = node_fetch(n, i, FETCH_AHEAD, &page);
 
 		if (rc == FOLIAGE_HIT)
 			foliage_pool_unpin(c->pool, page, 0);

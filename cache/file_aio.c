@@ -268,7 +268,7 @@ static void start_read(struct foliage_aio *aio, struct foliage_page *page, uint6
 	fill->first = first;
 	fill->pages[fill->nr++] = page;
 	while (first + fill->nr <= last && fill->nr < FILE_RUN) {
-		int rc = foliage_pool_fetch(c->pool, n->id, first + fill->nr, c->kind, flags, &hit);
+		int rc = node_fetch(n, first + fill->nr, flags, &hit);
 
 		if (rc != FOLIAGE_NEW) {
 			if (rc != FOLIAGE_HIT)
@@ -299,7 +299,7 @@ static void advance_read(struct foliage_aio *aio, struct io_request **list)
 		uint64_t first = s->at >> c->shift;
 		unsigned int flags = file_fetch_flags(f, s->at, aio->flags);
 		struct foliage_page *page;
-		int rc = foliage_pool_fetch(c->pool, n->id, first, c->kind, flags, &page);
+		int rc = node_fetch(n, first, flags, &page);
 
 		if (rc == FOLIAGE_HIT && aio->op == FOLIAGE_AIO_PIN) {
 			set_pin(aio, page);
@@ -332,9 +332,9 @@ static void read_before_write(struct foliage_aio *aio, uint64_t number, struct i
 	struct file_node *n = aio->file->node;
 	struct foliage_cache *c = n->cache;
 	struct foliage_page *page;
-	int rc = foliage_pool_fetch(
-		c->pool, n->id, number, c->kind,
-		FOLIAGE_FETCH_CREATE | FOLIAGE_FETCH_NOWAIT | FOLIAGE_HINT_WILL_NEED, &page);
+	int rc = node_fetch(n, number,
+			    FOLIAGE_FETCH_CREATE | FOLIAGE_FETCH_NOWAIT | FOLIAGE_HINT_WILL_NEED,
+			    &page);
 	struct file_fill *fill = rc == FOLIAGE_NEW ? file_fill_new(c) : NULL;
 
 	if (!fill) {

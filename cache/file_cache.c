@@ -58,6 +58,7 @@ static int make_pool(struct foliage_cache *c, const struct foliage_cache_options
 		.page_bytes = c->page_bytes,
 		.policy = o->policy,
 		.seed = o->seed,
+		.max_groups = o->max_groups,
 		.dirty = pool_is_dirty,
 		.ctx = c,
 	};
@@ -246,7 +247,7 @@ int foliage_cache_destroy(struct foliage_cache *c)
 
 bool file_cache_alive(const struct foliage_cache *c)
 {
-	return c->pool && pool_alive(c->pool);
+	return c->pool && atomic_load_explicit(c->pool->alive, memory_order_relaxed);
 }
 
 /* ---- waiting ---- */

@@ -64,7 +64,7 @@ static int truncate_node(struct file_node *n, uint64_t size)
 	int rc;
 
 	if (size < node_size(n) && size & (c->page_bytes - 1) && dirty_test(n, last)) {
-		rc = foliage_pool_fetch(c->pool, n->id, last, c->kind, FETCH_INSIDE, &tail);
+		rc = node_fetch(n, last, FETCH_INSIDE, &tail);
 		if (rc)
 			return -EBUSY; /* 2048 pins */
 	}

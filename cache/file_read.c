@@ -105,8 +105,7 @@ static void extend(struct foliage_file *f, struct run *run, uint64_t first, uint
 
 	while (run->nr < FILE_RUN && first + run->nr <= last) {
 		struct foliage_page *page;
-		int rc = foliage_pool_fetch(n->cache->pool, n->id, first + run->nr, n->cache->kind,
-					    flags, &page);
+		int rc = node_fetch(n, first + run->nr, flags, &page);
 
 		if (rc != FOLIAGE_NEW) {
 			run->hit = rc == FOLIAGE_HIT ? page : NULL;
@@ -221,7 +220,7 @@ static int64_t read_range(struct foliage_file *f, struct file_cursor to, uint64_
 		uint64_t first = at >> c->shift;
 		size_t skip = at & (c->page_bytes - 1), part = MIN(c->page_bytes - skip, end - at);
 		struct run run;
-		int rc = foliage_pool_fetch(c->pool, n->id, first, c->kind, fetch, &run.pages[0]);
+		int rc = node_fetch(n, first, fetch, &run.pages[0]);
 
 		if (rc == FOLIAGE_HIT) {
 			file_copy(&to, (char *)run.pages[0]->data + skip, part, true);
@@ -296,8 +295,7 @@ int foliage_file_pin(struct foliage_file *f, uint64_t offset, unsigned int flags
 	if (offset >= size)
 		return file_cache_alive(c) ? -ENODATA : -ECHILD;
 	for (;;) {
-		rc = foliage_pool_fetch(c->pool, n->id, first, c->kind,
-					file_fetch_flags(f, offset, flags), &run.pages[0]);
+		rc = node_fetch(n, first, file_fetch_flags(f, offset, flags), &run.pages[0]);
 		if (__builtin_expect(rc == FOLIAGE_HIT, 1)) {
 			file_ahead_hit(f, first, first);
 			break;

@@ -61,7 +61,7 @@ int file_write_page(struct file_node *n, uint64_t at, struct file_cursor *from, 
 		uint64_t generation = atomic_load(&n->generation), number = at >> c->shift;
 		struct foliage_page *page;
 		bool ready = true, same, marked = false;
-		int rc = foliage_pool_fetch(c->pool, n->id, number, c->kind, fetch, &page);
+		int rc = node_fetch(n, number, fetch, &page);
 
 		if (rc == FOLIAGE_NEW)
 			rc = prepare_page(n, page, at, bytes, may_read, &ready);

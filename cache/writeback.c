@@ -200,7 +200,7 @@ static uint32_t copy_pages(struct writer *w, struct file_node *n, uint64_t first
 	for (i = 0; i < nr; i++) {
 		struct foliage_page *page;
 
-		if (foliage_pool_fetch(c->pool, n->id, first + i, c->kind, FETCH_INSIDE, &page))
+		if (node_fetch(n, first + i, FETCH_INSIDE, &page))
 			break; /* has 2048 pins */
 		memcpy(w->memory + ((size_t)(w->used + i) << c->shift), page->data, c->page_bytes);
 		w->pages[w->used + i] = page;
@@ -386,8 +386,7 @@ static void dirty_again(struct file_node *n, uint64_t first, uint64_t last)
 	for (uint64_t i = first; i <= last && i < pages; i++) {
 		struct foliage_page *page;
 
-		if (dirty_test(n, i) ||
-		    foliage_pool_fetch(c->pool, n->id, i, c->kind, FETCH_INSIDE, &page))
+		if (dirty_test(n, i) || node_fetch(n, i, FETCH_INSIDE, &page))
 			continue;
 		foliage_pool_unpin(c->pool, page, dirty_mark(n, i) ? FOLIAGE_UNPIN_DIRTY : 0);
 	}

@@ -85,6 +85,7 @@
 #include <sys/uio.h>
 
 #include "foliage/cache.h"
+#include "foliage/group.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -113,6 +114,7 @@ struct foliage_cache_options {
 	uint32_t page_bytes; /* a power of two, 512 .. 65536; 0: 4096. All files' */
 	const char *policy;  /* any policy of the engine; NULL: "fg" */
 	uint64_t seed;
+	uint32_t max_groups; /* as in struct foliage_pool_options */
 
 	enum foliage_io io;
 	enum foliage_direct direct;
@@ -196,6 +198,10 @@ FOLIAGE_API int foliage_file_close(struct foliage_file *file);
  * by all handles of the file: do not close it, do not read or write with it, ask again after
  * another handle of the file was opened. */
 FOLIAGE_API int foliage_file_fd(struct foliage_file *file);
+/* Pages of the file that come in from now on, by whatever handle, belong to `group`, one of the
+ * cache's pool (foliage_pool_group() is their root; the cache needs max_groups). A file gets a group
+ * once, and keeps it until it is forgotten. -EBUSY: it has another. */
+FOLIAGE_API int foliage_file_set_group(struct foliage_file *file, struct foliage_group *group);
 /* The size with everything written so far. Lock-free. */
 FOLIAGE_API uint64_t foliage_file_size(struct foliage_file *file);
 
