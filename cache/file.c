@@ -414,7 +414,7 @@ int foliage_file_close(struct foliage_file *f)
 	pthread_mutex_unlock(&c->lock);
 	free(f);
 	while (last && atomic_load(&n->fills))
-		file_wait(c);
+		file_wait_news(c);
 	if (last && unlinked(n))
 		drop_unlinked(n);
 	else if (last && many)

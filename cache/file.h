@@ -7,7 +7,7 @@
  *
  * Who keeps what from whom
  *   - A page is NEW to the one who fetched it first, until it is filled: nobody else sees it.
- *     Whoever meets such a page waits holding nothing, in file_wait().
+ *     Whoever meets such a page waits holding nothing, in file_wait_news().
  *   - node->lock: the contents of pages change, and are copied for write-back, under it; which
  *     pages are dirty; the size. Held for one page's copying; by truncation and its like, for
  *     everything from changing the file on disk until the pages have lost their names. No page is
@@ -254,7 +254,7 @@ int file_cache_create(const struct foliage_cache_options *options, const struct 
 bool file_cache_alive(const struct foliage_cache *c);
 struct count_shard *file_counts(struct foliage_cache *c);
 /* Nothing to do but wait until something changes: a page is filled, room or write-back. */
-void file_wait(struct foliage_cache *c);
+void file_wait_news(struct foliage_cache *c);
 /* Wait for room in the pool; false: nothing has moved for wait_ms. *waited starts as {0}. */
 struct room_wait {
 	uint64_t since_ms, progress;

@@ -548,6 +548,6 @@ void file_aio_drain(struct foliage_cache *c)
 		pthread_mutex_unlock(&c->aio_lock);
 		if (!left && !io_in_flight(&c->io))
 			return;
-		file_wait(c);
+		file_wait_news(c);
 	}
 }

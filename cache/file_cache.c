@@ -252,7 +252,7 @@ bool file_cache_alive(const struct foliage_cache *c)
 
 /* ---- waiting ---- */
 
-void file_wait(struct foliage_cache *c)
+void file_wait_news(struct foliage_cache *c)
 {
 	io_wait(&c->io, WAIT_SLICE_MS);
 }
@@ -269,7 +269,7 @@ bool file_wait_room(struct foliage_cache *c, struct room_wait *w)
 		atomic_store_explicit(&c->pool_starves, true, memory_order_relaxed);
 		writeback_kick(c);
 	}
-	file_wait(c);
+	file_wait_news(c);
 	return true;
 }
 

@@ -197,7 +197,7 @@ static int wait_for_page(struct foliage_cache *c, int rc, unsigned int flags, st
 	if (flags & FOLIAGE_RW_NOWAIT)
 		return rc == -ENOENT || rc == -ENOBUFS ? -EAGAIN : rc;
 	if (rc == -EAGAIN) {
-		file_wait(c);
+		file_wait_news(c);
 		return 0;
 	}
 	if (rc == -ENOBUFS)

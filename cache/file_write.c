@@ -139,7 +139,7 @@ static int write_page(struct file_node *n, uint64_t at, struct file_cursor *from
 		if (!wait || (rc != -EAGAIN && rc != -ENOBUFS))
 			break;
 		if (rc == -EAGAIN) {
-			file_wait(n->cache);
+			file_wait_news(n->cache);
 		} else if (!file_wait_room(n->cache, &waited)) {
 			pthread_mutex_lock(&n->lock);
 			error = n->failing;

@@ -357,7 +357,7 @@ static int write_node(struct file_node *n)
 			pthread_cond_wait(&n->cond, &n->lock);
 		pthread_mutex_unlock(&n->lock);
 		if (skipped && i > 2)
-			file_wait(n->cache);
+			file_wait_news(n->cache);
 	}
 	rc = w->error ? w->error : skipped ? -EBUSY : 0;
 	put_writer(w);
