@@ -62,8 +62,9 @@ void help_version(FILE *out)
 #ifdef HAVE_LIBURING
 	fprintf(out, "liburing\n");
 #else
-	fprintf(out, "liburing: not built in, files of the cache are read and written one call at a "
-		     "time\n");
+	fprintf(out,
+		"liburing: not built in, files of the cache are read and written one call at a "
+		"time\n");
 #endif
 }
 
