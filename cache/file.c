@@ -438,6 +438,24 @@ uint64_t foliage_file_size(struct foliage_file *f)
 	return node_size(f->node);
 }
 
+void foliage_cache_restamp(struct foliage_cache *c, const struct stat *before,
+			   const struct stat *after)
+{
+	struct file_node *n;
+
+	if (!file_cache_alive(c))
+		return;
+	pthread_mutex_lock(&c->lock);
+	n = find(c, before->st_dev, before->st_ino);
+	if (n && n->idle && same_time(before->st_mtim, n->known_mtime) &&
+	    same_time(before->st_ctim, n->known_ctime) &&
+	    (uint64_t)after->st_size == node_size(n)) {
+		n->known_mtime = after->st_mtim;
+		n->known_ctime = after->st_ctim;
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
 int foliage_file_set_group(struct foliage_file *f, struct foliage_group *group)
 {
 	struct file_node *n = f->node;

@@ -220,6 +220,13 @@ static inline struct io_file node_write_fd(const struct file_node *n)
 	};
 }
 
+static inline struct foliage_group *node_group(const struct file_node *n)
+{
+	struct foliage_group *group = atomic_load_explicit(&n->group, memory_order_acquire);
+
+	return group ? group : foliage_pool_group(n->cache->pool);
+}
+
 static inline int node_fetch(struct file_node *n, uint64_t number, unsigned int flags,
 			     struct foliage_page **page)
 {

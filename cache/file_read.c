@@ -80,13 +80,16 @@ uint32_t file_fill_now(struct file_node *n, struct foliage_page **pages, uint64_
 		       uint32_t nr, int *error)
 {
 	struct foliage_cache *c = n->cache;
+	struct foliage_group *group = node_group(n); /* may change meanwhile */
 	struct iovec iov[FILE_RUN];
 	uint64_t got;
 
 	for (uint32_t i = 0; i < nr; i++)
 		iov[i] = (struct iovec){pages[i]->data, c->page_bytes};
+	foliage_group_stall_begin(group, FOLIAGE_STALL_IO);
 	got = io_read(&c->io, node_read_fd(n), iov, (int)nr, first << c->shift, node_size(n),
 		      error);
+	foliage_group_stall_end(group, FOLIAGE_STALL_IO);
 	return file_filled(n, pages, first, nr, got, *error, true);
 }
 
@@ -192,12 +195,17 @@ static void note_end(struct foliage_file *f, uint64_t end)
 }
 
 /* The page could not be had: may we try again? 0 or the error. */
-static int wait_for_page(struct foliage_cache *c, int rc, unsigned int flags, struct room_wait *w)
+static int wait_for_page(struct file_node *n, int rc, unsigned int flags, struct room_wait *w)
 {
+	struct foliage_group *group = node_group(n);
+	struct foliage_cache *c = n->cache;
+
 	if (flags & FOLIAGE_RW_NOWAIT)
 		return rc == -ENOENT || rc == -ENOBUFS ? -EAGAIN : rc;
 	if (rc == -EAGAIN) {
+		foliage_group_stall_begin(group, FOLIAGE_STALL_IO);
 		file_wait_news(c);
+		foliage_group_stall_end(group, FOLIAGE_STALL_IO);
 		return 0;
 	}
 	if (rc == -ENOBUFS)
@@ -231,7 +239,7 @@ static int64_t read_range(struct foliage_file *f, struct file_cursor to, uint64_
 
 			at = copy_run(c, &run, good, &to, at, end);
 		} else {
-			error = wait_for_page(c, rc, flags, &waited);
+			error = wait_for_page(n, rc, flags, &waited);
 			continue;
 		}
 		fetch = file_fetch_flags(f, at, flags);
@@ -305,7 +313,7 @@ int foliage_file_pin(struct foliage_file *f, uint64_t offset, unsigned int flags
 				break;
 			return error;
 		}
-		rc = wait_for_page(c, rc, flags, &waited);
+		rc = wait_for_page(n, rc, flags, &waited);
 		if (rc)
 			return rc;
 	}

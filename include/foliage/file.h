@@ -157,6 +157,13 @@ FOLIAGE_API struct foliage_pool *foliage_cache_pool(struct foliage_cache *cache)
  * files that are closed, and costs a look into a table otherwise. */
 FOLIAGE_API bool foliage_cache_stat(struct foliage_cache *cache, struct stat *st);
 
+/* You have changed a file's attributes (renamed, linked, chmod, utimens ...), not its contents:
+ * `before` and `after` are what stat() said around that. Without it the new change time makes the
+ * next open forget the pages of a closed file. utimens: foliage_file_flush() before it, or
+ * write-back sets the time of the last write. */
+FOLIAGE_API void foliage_cache_restamp(struct foliage_cache *cache, const struct stat *before,
+				       const struct stat *after);
+
 struct foliage_cache_stats {
 	struct foliage_pool_stats pool; /* hits, misses, evicted, refaults ... in pages */
 	uint64_t reads, read_bytes;     /* by callers, pins included (as their page) */
