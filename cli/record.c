@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -427,6 +428,21 @@ static int check_request(struct request *request, int operands, char **argv, str
 	return code ? code : check_what(request, operands, argv, err);
 }
 
+static void on_signal(int number)
+{
+	(void)number;
+	cli_interrupted = 1;
+}
+
+/* A service manager's way to end it is as good as a person's. */
+static void set_signals(void)
+{
+	const struct sigaction end = {.sa_handler = on_signal};
+
+	sigaction(SIGTERM, &end, NULL);
+	sigaction(SIGHUP, &end, NULL);
+}
+
 static int record_main(int argc, char **argv)
 {
 	struct request request = {.output = "trace.foliage",
@@ -458,6 +474,7 @@ static int record_main(int argc, char **argv)
 		argv[operands + 1] = NULL;
 		code = check_request(&request, operands, argv, &err);
 	}
+	set_signals();
 	if (!code)
 		code = record(&request, &status, &err);
 	free(request.pids);
@@ -518,7 +535,8 @@ const struct command command_record = {
 		"                      `foliage convert` writes. Default: trace.foliage\n"
 		"  -q, --quiet         no summary on standard error unless events were lost\n"
 		"\n"
-		"SIGINT ends a recording, and the trace is whole. After a crash what was written "
+		"SIGINT and SIGTERM end a recording, and the trace is whole. After a crash what "
+		"was written "
 		"a\n"
 		"second before is there: foliage info --trace-format foliage-partial FILE.\n"
 		"\n"
@@ -526,7 +544,7 @@ const struct command command_record = {
 		"  0                   recorded\n"
 		"  2                   bad input or a failure: one line on standard error, no "
 		"output\n"
-		"  130                 ended by SIGINT; the trace is whole\n"
+		"  130                 ended by a signal; the trace is whole\n"
 		"  other               that of COMMAND, 128 and the signal's number if one ended "
 		"it\n"
 		"\n"

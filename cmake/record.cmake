@@ -11,9 +11,9 @@ else()
 	message(WARNING "libbpf was not found: foliage record works by preloading only")
 endif()
 # Where record looks for the library when it is not beside the tool; from the prefix, which may change when installing.
-target_compile_definitions(foliage_tool PRIVATE FOLIAGE_LIBRARY_DIR="${CMAKE_INSTALL_LIBDIR}")
+target_compile_definitions(foliage_tool PRIVATE FOLIAGE_LIBRARY_DIR="${CMAKE_INSTALL_LIBDIR}/foliage")
 
 add_library(foliage_record SHARED adapters/record/preload.c)
 set_target_properties(foliage_record PROPERTIES OUTPUT_NAME foliage-record INTERPROCEDURAL_OPTIMIZATION OFF)
 target_link_libraries(foliage_record PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
-install(TARGETS foliage_record LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS foliage_record LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/foliage)

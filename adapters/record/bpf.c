@@ -164,6 +164,7 @@ static int find_offsets(struct bpf_source *s, struct err *err)
 	}
 	at->regs_call = field_offset(s->btf, "pt_regs", "orig_ax");
 	at->regs_arg0 = field_offset(s->btf, "pt_regs", "di");
+	at->regs_arg2 = field_offset(s->btf, "pt_regs", "dx");
 	at->regs_arg3 = field_offset(s->btf, "pt_regs", "r10");
 	return 0;
 }
@@ -567,7 +568,7 @@ static int say_nothing(enum libbpf_print_level level, const char *format, va_lis
 static void choose_programs(struct bpf_source *s, const struct source_options *o)
 {
 	bool calls = s->world.at.regs_call >= 0 && s->world.at.regs_arg0 >= 0 &&
-		     s->world.at.regs_arg3 >= 0;
+		     s->world.at.regs_arg2 >= 0 && s->world.at.regs_arg3 >= 0;
 
 	s->wanted[PROGRAM_READ] = true;
 	s->wanted[PROGRAM_FAULT] = true;

@@ -28,13 +28,13 @@ enum {
 	STACK_PID = -12,
 	STACK_FIRST = -24,
 	STACK_LAST = -32,
-	STACK_KEY = -48, /* struct bpf_key */
-	STACK_NUMBER = -56,
+	STACK_KEY = -48,    /* struct bpf_key */
+	STACK_NUMBER = -56, /* of a file; of a write: its descriptor */
 	STACK_DENTRY = -64, /* also the file of a write */
 	STACK_PARENT = -72,
 	STACK_NAME = -80,
 	STACK_SCRATCH = -88,
-	STACK_MODE = -96, /* of a write: where its position is */
+	STACK_MODE = -96, /* of a write: PLACE_... */
 };
 
 enum { R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, FP };
@@ -365,34 +365,51 @@ enum {
 	CALL_WRITE = 1,
 	CALL_PWRITE = 18,
 	CALL_WRITEV = 20,
+	CALL_SENDFILE = 40,
 	CALL_PWRITEV = 296,
+	CALL_COPY_FILE_RANGE = 326,
 	CALL_PWRITEV2 = 328,
 };
 
-/* Leave unless the call is a write with a result; STACK_MODE is 1 when the call names the place. */
+/* Where the bytes of a call are: in front of the file's position; where its fourth argument says;
+ * in front of what its fourth argument points to, which the call has moved on. */
+enum { PLACE_POSITION, PLACE_GIVEN, PLACE_POINTED };
+
+/* Leave unless the call writes and has a result; STACK_MODE is the place, STACK_NUMBER the file's
+ * descriptor. */
 static void filter_call(struct program *p)
 {
 	const struct bpf_offsets *at = &p->world->at;
 	struct bpf_asm *a = p->a;
-	int placed = asm_label(a), mode = asm_label(a), go = asm_label(a);
+	int given = asm_label(a), maybe = asm_label(a), copy = asm_label(a), go = asm_label(a);
 
 	asm_load(a, ASM_U64, R1, R6, 8);
 	asm_jump_if(a, R1, ASM_SLE, 0, p->out);
 	asm_load(a, ASM_U64, R2, R6, 0);
 	asm_load(a, ASM_U64, R1, R2, at->regs_call);
-	asm_store_value(a, ASM_U64, FP, STACK_MODE, 0);
+	asm_load(a, ASM_U64, R3, R2, at->regs_arg0);
+	asm_store_value(a, ASM_U64, FP, STACK_MODE, PLACE_POSITION);
 	asm_jump_if(a, R1, ASM_EQ, CALL_WRITE, go);
-	asm_jump_if(a, R1, ASM_EQ, CALL_PWRITE, placed);
+	asm_jump_if(a, R1, ASM_EQ, CALL_PWRITE, given);
 	asm_jump_if(a, R1, ASM_EQ, CALL_WRITEV, go);
-	asm_jump_if(a, R1, ASM_EQ, CALL_PWRITEV, placed);
-	asm_jump_if(a, R1, ASM_EQ, CALL_PWRITEV2, mode);
+	asm_jump_if(a, R1, ASM_EQ, CALL_SENDFILE, go);
+	asm_jump_if(a, R1, ASM_EQ, CALL_PWRITEV, given);
+	asm_jump_if(a, R1, ASM_EQ, CALL_COPY_FILE_RANGE, copy);
+	asm_jump_if(a, R1, ASM_EQ, CALL_PWRITEV2, maybe);
 	asm_jump(a, p->out);
-	asm_place(a, mode);
+	asm_place(a, copy);
+	asm_load(a, ASM_U64, R3, R2, at->regs_arg2);
+	asm_load(a, ASM_U64, R1, R2, at->regs_arg3);
+	asm_jump_if(a, R1, ASM_EQ, 0, go);
+	asm_store_value(a, ASM_U64, FP, STACK_MODE, PLACE_POINTED);
+	asm_jump(a, go);
+	asm_place(a, maybe);
 	asm_load(a, ASM_U64, R1, R2, at->regs_arg3);
 	asm_jump_if(a, R1, ASM_EQ, -1, go); /* pwritev2's way to say "at the file's position" */
-	asm_place(a, placed);
-	asm_store_value(a, ASM_U64, FP, STACK_MODE, 1);
+	asm_place(a, given);
+	asm_store_value(a, ASM_U64, FP, STACK_MODE, PLACE_GIVEN);
 	asm_place(a, go);
+	asm_store(a, ASM_U64, FP, STACK_NUMBER, R3);
 }
 
 /* The file of the call's descriptor into r8. */
@@ -408,15 +425,46 @@ static void find_file(struct program *p)
 	field(p, ASM_U64, R8, R1, at->files_table);
 	field(p, ASM_U32, R9, R8, at->table_max);
 	field(p, ASM_U64, R8, R8, at->table_files);
-	asm_load(a, ASM_U64, R2, R6, 0);
-	asm_load(a, ASM_U64, R2, R2, at->regs_arg0);
-	asm_compute(a, BPF_LSH, R2, 32);
-	asm_compute(a, BPF_RSH, R2, 32);
+	asm_load(a, ASM_U32, R2, FP, STACK_NUMBER);
 	asm_jump_if_by(a, R2, ASM_GE, R9, p->out);
 	asm_compute(a, BPF_LSH, R2, 3);
 	asm_compute_by(a, BPF_ADD, R8, R2);
 	field(p, ASM_U64, R8, R8, 0);
 	asm_jump_if(a, R8, ASM_EQ, 0, p->out);
+}
+
+/* Where the bytes of the call begin, in STACK_FIRST, and how many, in STACK_LAST; the file is in r8.
+ */
+static void find_place(struct program *p)
+{
+	const struct bpf_offsets *at = &p->world->at;
+	struct bpf_asm *a = p->a;
+	int given = asm_label(a), pointed = asm_label(a), before = asm_label(a),
+	    known = asm_label(a);
+
+	asm_load(a, ASM_U64, R9, R6, 8);
+	asm_store(a, ASM_U64, FP, STACK_LAST, R9);
+	asm_load(a, ASM_U64, R1, FP, STACK_MODE);
+	asm_jump_if(a, R1, ASM_EQ, PLACE_GIVEN, given);
+	asm_jump_if(a, R1, ASM_EQ, PLACE_POINTED, pointed);
+	field(p, ASM_U64, R1, R8, at->file_position);
+	asm_jump(a, before);
+	asm_place(a, pointed);
+	asm_load(a, ASM_U64, R2, R6, 0);
+	asm_load(a, ASM_U64, R3, R2, at->regs_arg3);
+	stack_address(p, R1, STACK_SCRATCH);
+	asm_set(a, R2, 8);
+	asm_call(a, BPF_FUNC_probe_read_user);
+	asm_jump_if(a, R0, ASM_NE, 0, p->lost);
+	asm_load(a, ASM_U64, R1, FP, STACK_SCRATCH);
+	asm_place(a, before);
+	asm_compute_by(a, BPF_SUB, R1, R9);
+	asm_jump(a, known);
+	asm_place(a, given);
+	asm_load(a, ASM_U64, R2, R6, 0);
+	asm_load(a, ASM_U64, R1, R2, at->regs_arg3);
+	asm_place(a, known);
+	asm_store(a, ASM_U64, FP, STACK_FIRST, R1);
 }
 
 /* Bytes STACK_FIRST on, and how many in STACK_LAST, to pages. */
@@ -439,7 +487,7 @@ static void build_write(struct program *p)
 {
 	const struct bpf_offsets *at = &p->world->at;
 	struct bpf_asm *a = p->a;
-	int placed = asm_label(a), known = asm_label(a), regular = asm_label(a);
+	int regular = asm_label(a);
 
 	filter_call(p);
 	filter_process(p);
@@ -447,18 +495,7 @@ static void build_write(struct program *p)
 	find_file(p);
 	field(p, ASM_U32, R1, R8, at->file_flags);
 	asm_jump_if(a, R1, ASM_BITS, O_DIRECT, p->out);
-	asm_load(a, ASM_U64, R9, R6, 8);
-	asm_store(a, ASM_U64, FP, STACK_LAST, R9);
-	asm_load(a, ASM_U64, R1, FP, STACK_MODE);
-	asm_jump_if(a, R1, ASM_NE, 0, placed);
-	field(p, ASM_U64, R1, R8, at->file_position);
-	asm_compute_by(a, BPF_SUB, R1, R9);
-	asm_jump(a, known);
-	asm_place(a, placed);
-	asm_load(a, ASM_U64, R2, R6, 0);
-	asm_load(a, ASM_U64, R1, R2, at->regs_arg3);
-	asm_place(a, known);
-	asm_store(a, ASM_U64, FP, STACK_FIRST, R1);
+	find_place(p);
 	bytes_to_pages(p);
 	field(p, ASM_U64, R8, R8, at->file_mapping);
 	field(p, ASM_U64, R8, R8, at->mapping_host);

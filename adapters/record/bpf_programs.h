@@ -61,7 +61,8 @@ struct bpf_offsets {
 	int files_table, table_max, table_files;
 	int file_flags, file_mapping, file_position;
 	int folio_index;
-	int regs_call, regs_arg0, regs_arg3; /* -1: an architecture whose calls are not known */
+	/* -1: an architecture whose calls are not known */
+	int regs_call, regs_arg0, regs_arg2, regs_arg3;
 };
 
 struct bpf_world {

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,7 @@
 enum {
 	SEEN = 8192,       /* files of which the recorder knows the name, or that are passed over */
 	PATIENCE = 20000,  /* waits of 100 us for room in the ring before an event is given up */
+	WONDER = 1000,     /* waits before asking whether there still is a recorder */
 	DIRECT_ALIGN = 512 /* O_DIRECT needs at least so much; anything else goes through pages */
 };
 
@@ -59,6 +61,8 @@ static bool reserve(struct ring *ring, uint32_t slots, uint64_t *position)
 		if (head + slots - tail > ring->slots) {
 			if (waits++ == PATIENCE)
 				break;
+			if (waits % WONDER == 0 && kill(ring->recorder, 0) && errno == ESRCH)
+				atomic_store(&ring->stopped, 1);
 			nanosleep(&moment, NULL);
 			head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 			continue;

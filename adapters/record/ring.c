@@ -191,6 +191,7 @@ static int map_ring(struct ring_source *s, const struct source_options *options)
 	ring->magic = RING_MAGIC;
 	ring->version = RING_VERSION;
 	ring->slots = slots;
+	ring->recorder = (int32_t)getpid();
 	ring->min_size = options->min_size;
 	ring->no_writes = options->writes == RECORD_WRITES_NO;
 	s->ring = ring;

@@ -50,6 +50,8 @@ struct ring {
 	uint32_t magic, version;
 	uint32_t slots; /* a power of two */
 	uint32_t no_writes;
+	int32_t recorder; /* process number */
+	uint32_t unused;
 	uint64_t min_size; /* of a file, bytes */
 	_Alignas(64) _Atomic uint64_t head;
 	_Alignas(64) _Atomic uint64_t tail;

@@ -9,7 +9,7 @@ cmake --install "$build" --prefix "$scratch/usr" >log 2>&1 || complain "install:
 lib=$(dirname "$(find usr -name libfoliage.so)")
 for file in usr/bin/foliage usr/include/foliage/policy.h usr/include/foliage/version.h "$lib/pkgconfig/foliage.pc" \
 	usr/share/man/man1/foliage.1 usr/share/man/man1/foliage-replay.1 usr/share/man/man3/libfoliage.3 \
-	usr/share/bash-completion/completions/foliage; do
+	usr/share/bash-completion/completions/foliage "$lib/foliage/libfoliage-record.so"; do
 	[ -s "$file" ] || complain "not installed: $file"
 done
 same soname "$(readelf -d "$lib/libfoliage.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')" libfoliage.so.0

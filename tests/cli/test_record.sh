@@ -86,6 +86,13 @@ os.write(out, b"y"); wrote(2, 1)
 os.pwrite(out, b"z" * 4097, 4096); wrote(1, 2)
 os.writev(out, [b"a" * 3000, b"b" * 3000]); wrote(2, 2)
 os.pwritev(out, [b"a", b"b"], 1 << 20); wrote(256, 1)
+src = os.open("data", os.O_RDONLY)
+at = os.lseek(out, 0, 1)  # where writev ended: 16001
+assert os.sendfile(out, src, 4096, 8192) == 8192
+say(1, 2, "read"); wrote(at // 4096, (at + 8191) // 4096 - at // 4096 + 1)
+if "ext" in sys.argv[1]:  # elsewhere a copy may share blocks, and read and write nothing
+    assert os.copy_file_range(src, out, 8192, 40960, 81920) == 8192
+    say(10, 2, "read"); wrote(20, 2)
 app = os.open("out", os.O_WRONLY | os.O_APPEND)
 os.write(app, b"c" * 4096); wrote(256, 2)
 os.pread(out, 8192, 1 << 20); say(256, 2, "read")
@@ -94,7 +101,7 @@ have_python=0
 command -v python3 >/dev/null && have_python=1 || echo "SKIP: no python3 for the sequence of calls"
 for method in $methods; do
 	[ $have_python = 1 ] || break
-	run 0 record -q --method "$method" -o calls.foliage --file '*/data,*/out' -- python3 calls.py
+	run 0 record -q --method "$method" -o calls.foliage --file '*/data,*/out' -- python3 calls.py "$(stat -f -c %T .)"
 	"$foliage" convert --to csv calls.foliage - | awk -F, 'NR > 1 { print $1, $2, $3 }' >got
 	cmp -s wanted got || complain "$method: the sequence of calls: $(diff wanted got | head -5)"
 	"$foliage" info calls.foliage >info.txt
@@ -130,6 +137,20 @@ for method in $methods; do
 	run 0 record --method "$method" -o said.foliage --file '*/data' -- dd if=data of=/dev/null bs=64k status=none
 	has err "said.foliage: pages: 257 read, 0 written, 0 loaded, 0 stored, 0 executed; 1 files, 1 processes; 0 events lost"
 done
+
+# ---- a ring that is too small: the preloaded program waits for it ----
+case $methods in *preload)
+	truncate -s 20480000 large
+	run 0 record --method preload --buffer 8K -o small.foliage --file '*/large' -- dd if=large of=/dev/null bs=4096 status=none
+	has err "pages: 5,000 read"
+	has err "; 0 events lost"
+	# A recorder that dies does not hold it up.
+	"$foliage" record -q --method preload --buffer 8K -o dies.foliage --file '*/large' -- \
+		sh -c 'echo $$ >pid; kill -KILL $PPID; exec dd if=large of=copied bs=4096 status=none' 2>/dev/null
+	for _ in $(seq 100); do kill -0 "$(cat pid)" 2>/dev/null || break; sleep 0.1; done
+	cmp -s large copied || complain "preload: the recorder's death changed what the program does"
+	;;
+esac
 
 # ---- fio: every access of its generator, in order ----
 if command -v fio >/dev/null; then
@@ -194,6 +215,14 @@ case $methods in bpf*)
 	wait $recorder
 	same "status after SIGINT" $? 130
 	run 0 info int.foliage
+	"$foliage" record -q -o term.foliage --file '*/data' --pid $busy &
+	recorder=$!
+	for _ in $(seq 100); do [ -e term.foliage ] && break; sleep 0.1; done
+	sleep 0.2
+	kill -TERM $recorder
+	wait $recorder
+	same "status after SIGTERM" $? 130
+	run 0 info term.foliage
 	"$foliage" record -q -o crash.foliage --file '*/data' --pid $busy 2>err &
 	recorder=$!
 	for _ in $(seq 100); do [ "$(stat -c %s crash.foliage 2>/dev/null || echo 0)" -gt 60 ] && break; sleep 0.1; done
@@ -210,6 +239,25 @@ case $methods in bpf*)
 	wait $recorder
 	same "status after the observed have ended" $? 0
 	wait $busy $idle 2>/dev/null
+
+	# While the recorder stands still the ring overflows, and what is lost is counted, to the event.
+	truncate -s 20480000 large
+	mkfifo go
+	sh -c 'exec 3<go; exec dd if=large of=/dev/null bs=4096 count=5000 status=none' &
+	lazy=$!
+	"$foliage" record --buffer 8K -o lost.foliage --file '*/large' --pid $lazy 2>lost.err &
+	recorder=$!
+	for _ in $(seq 100); do [ -e lost.foliage ] && break; sleep 0.1; done
+	sleep 0.1
+	kill -STOP $recorder
+	exec 3>go
+	wait $lazy
+	exec 3>&-
+	kill -CONT $recorder
+	wait $recorder
+	awk '{ gsub(",", ""); lost = $(NF - 2); for (i = 1; i < NF; i++) if ($(i + 1) == "read") seen = $i }
+		END { print seen + lost, (lost > 1000) }' lost.err >got
+	same "seen and lost" "$(cat got)" "5000 1"
 
 	refuses "none: No such file" record --cgroup none
 	refuses "not a folder of cgroup v2" record --cgroup "$scratch"
