@@ -106,13 +106,17 @@ static uint64_t fgw_shadow(struct foliage_engine *e, struct lruvec *target, foli
 	uint64_t flags = folio_flags(f), time, own;
 	unsigned int type = flags_type(flags);
 	struct fgw_type *t = &lv->fgw->type[type];
+	uint64_t clock = fgw_clock(lv, type);
 	bool main = !fgw_is_p(f->list);
 
+	/* Never used: that it is wanted again says nothing about how soon. Long expired. */
+	if (flags & F_READAHEAD)
+		clock -= UINT64_C(1) << (CLOCK_BITS - 1);
 	(void)target; /* the memcg id is the folio's own */
 	own = (uint64_t)counter_read(&t->evicted[main]) >> own_shift(fgw_room(e, lv, type));
 	counter_add(e, &t->evicted[main], flags_nr(flags));
 	time = own & ((1u << OWN_BITS) - 1);
-	time |= (fgw_clock(lv, type) & ((1u << CLOCK_BITS) - 1)) << CLOCK_SHIFT;
+	time |= (clock & ((1u << CLOCK_BITS) - 1)) << CLOCK_SHIFT;
 	time |= (flags & F_GEN_MASK) << STAMP_SHIFT | (uint64_t)main << MAIN_SHIFT;
 	return shadow_pack(e->memcgs[lv->memcg].id, lv->node, time & SHADOW_TIME_MASK, false);
 }

@@ -13,6 +13,7 @@ struct scan {
 	unsigned int type;
 	int budget;     /* folios that may still be looked at */
 	int64_t pages;  /* isolated */
+	bool main;      /* P's pages cannot go: M gives, whatever P's size is */
 	bool unusable;  /* met some that this request may not free */
 	uint64_t stale; /* ticks without use after which M gives first; 0: never */
 	struct folio_set *out;
@@ -105,10 +106,12 @@ static folio_id main_victim(struct foliage_engine *e, struct lruvec *lv, struct 
 		 clock = fgw_clock(lv, s->type);
 	folio_id tail;
 
-	if (probation > fgw_target(e, lv, s->type) && !s->stale)
+	bool turn = s->main || probation <= fgw_target(e, lv, s->type);
+
+	if (!turn && !s->stale)
 		return FOLIO_NONE;
 	tail = fgw_main_tail(e, lv, s->type, &s->budget);
-	if (probation <= fgw_target(e, lv, s->type) || tail == FOLIO_NONE)
+	if (turn || tail == FOLIO_NONE)
 		return tail;
 	return fgw_age(clock, folio_flags(folio_at(e, tail))) >= s->stale ? tail : FOLIO_NONE;
 }
@@ -199,23 +202,36 @@ enum references fgw_references(struct foliage_engine *e, struct scan_control *sc
 	return REFERENCES_ACTIVATE;
 }
 
+/* Pages that cannot go: being read, dirty, under write-back, not for this request. A batch that held
+ * pages and freed none makes M of the type give next, and if that is no better, the other type. */
+enum stuck { STUCK_NOT, STUCK_P, STUCK_TYPE };
+
 /* What one pass over an lruvec remembers from batch to batch. */
 struct pass {
 	int swappiness;
 	int64_t left;
-	bool stuck[NR_TYPES]; /* the last batch of the type held pages, and none could be freed */
+	enum stuck stuck[NR_TYPES];
 };
 
-/* The type to scan, unless its pages cannot go: dirty, under write-back, in use. Then the other
- * one has its turn, as long as it does better. */
 static unsigned int type_of_batch(const struct foliage_engine *e, const struct lruvec *lv,
 				  const struct pass *p)
 {
 	unsigned int type = type_to_scan(e, lv, p->swappiness);
 
-	if (p->stuck[type] && !p->stuck[!type] && type_evictable(!type, p->swappiness))
+	if (p->stuck[type] == STUCK_TYPE && p->stuck[!type] != STUCK_TYPE &&
+	    type_evictable(!type, p->swappiness))
 		return !type;
 	return type;
+}
+
+static void note_batch(struct pass *p, unsigned int type, bool fruitless)
+{
+	if (!fruitless)
+		p->stuck[type] = STUCK_NOT;
+	else if (p->stuck[type] != STUCK_TYPE)
+		p->stuck[type]++;
+	else /* both have been tried */
+		p->stuck[TYPE_ANON] = p->stuck[TYPE_FILE] = STUCK_NOT;
 }
 
 /* One batch of a type, or of the other one when this one has nothing. Returns folios looked at, 0:
@@ -237,15 +253,17 @@ static int evict(struct foliage_engine *e, struct lruvec *lv, struct scan_contro
 
 	lruvec_lock(e, lv);
 	s.type = type_of_batch(e, lv, p);
+	s.main = p->stuck[s.type] == STUCK_P;
 	looked = isolate(e, lv, sc, &s, want);
 	if (!looked && type_evictable(!s.type, p->swappiness)) {
 		s.type = !s.type;
+		s.main = p->stuck[s.type] == STUCK_P;
 		looked = isolate(e, lv, sc, &s, want);
 	}
 	lruvec_unlock(e, lv, (uint32_t)looked);
 	if (set.nr)
 		freed = shrink_folio_list(e, sc, &set);
-	p->stuck[s.type] = !freed && (set.nr || s.unusable);
+	note_batch(p, s.type, !freed && (set.nr || s.unusable));
 	if (set.nr)
 		putback_folios(e, &set);
 	stat_add(e, lv, s.type == TYPE_ANON ? STAT_PGSTEAL_ANON : STAT_PGSTEAL_FILE, freed);

@@ -258,6 +258,27 @@ static void shadow_expires(void **state)
 	world_free(w);
 }
 
+/* Brought in ahead of use and evicted unused: it comes back as a new page, and counts for nothing. */
+static void unused_pages_leave_expired_shadows(void **state)
+{
+	struct world *w = full_world("fgw", 1);
+	struct lruvec *lv = world_lruvec(w, 0, 0);
+	double before;
+
+	(void)state;
+	for (uint32_t page = 1000; page < 1030; page++)
+		world_add(w, page, 0);
+	assert_int_equal(world_reclaim(w, 0, 30), 30);
+	assert_false(world_present(w, 1005));
+	before = file_of(w)->target;
+	world_add(w, 1005, 0);
+	assert_false(on_m(w, 1005));
+	assert_true(file_of(w)->target == before);
+	assert_int_equal(counter_read(&lv->stat[STAT_REFAULT_STALE]), 1);
+	assert_int_equal(counter_read(&file_of(w)->spared), 0);
+	world_free(w);
+}
+
 /* The shadow's clock has 19 bits: 256 ticks later a shadow is old, not new again. */
 static void shadow_does_not_alias(void **state)
 {
@@ -519,6 +540,7 @@ int main(void)
 		cmocka_unit_test(used_fill_has_the_plain_step),
 		cmocka_unit_test(far_refault_moves_nothing),
 		cmocka_unit_test(shadow_expires),
+		cmocka_unit_test(unused_pages_leave_expired_shadows),
 		cmocka_unit_test(shadow_does_not_alias),
 		cmocka_unit_test(gate_keeps_far_refaults_out),
 		cmocka_unit_test(main_tail_is_lazy),

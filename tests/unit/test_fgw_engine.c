@@ -277,6 +277,24 @@ static void stuck_type_passes_its_turn(void **state)
 	world_free(w);
 }
 
+/* All of P is being read: M gives, although P is above its target. */
+static void busy_probation_does_not_stop_reclaim(void **state)
+{
+	struct world *w = full_world("fgw");
+	uint64_t before;
+
+	(void)state;
+	world_add_range(w, 1000, 100, FOLIAGE_FOLIO_LOCKED);
+	for (uint32_t page = 299; page < ROOM; page++)
+		assert_int_equal(foliage_folio_remove(w->e, &w->cpu, (foliage_folio)page), 0);
+	before = counter_size(fgw_size(world_lruvec(w, 0, 0), TYPE_FILE, true));
+	assert_true(world_reclaim(w, 0, 32) >= 32);
+	assert_true(counter_size(fgw_size(world_lruvec(w, 0, 0), TYPE_FILE, true)) <= before - 32);
+	assert_int_equal(counter_size(fgw_size(world_lruvec(w, 0, 0), TYPE_FILE, false)), 100);
+	world_check(w);
+	world_free(w);
+}
+
 /* Without I/O, and no swap cache to take from: file only, at any swappiness. */
 static void without_io_anon_is_left_alone(void **state)
 {
@@ -453,6 +471,7 @@ int main(void)
 		cmocka_unit_test(spared_refaults),
 		cmocka_unit_test(balance_forgets),
 		cmocka_unit_test(stuck_type_passes_its_turn),
+		cmocka_unit_test(busy_probation_does_not_stop_reclaim),
 		cmocka_unit_test(without_io_anon_is_left_alone),
 		cmocka_unit_test(written_back_goes_next),
 		cmocka_unit_test(cold_goes_next),
