@@ -16,7 +16,7 @@ struct command {
 
 extern const struct command command_replay, command_convert, command_info, command_policies,
 	command_bench, command_explain, command_tune, command_mrc, command_report, command_top,
-	command_record;
+	command_record, command_mount, command_stat;
 
 /* Print "foliage: <message>" on stderr, return exit status 2. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

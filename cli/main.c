@@ -17,9 +17,13 @@
 #include "cli/help.h"
 
 static const struct command *const commands[] = {
-	&command_replay,  &command_explain, &command_policies, &command_info,
-	&command_convert, &command_bench,   &command_record,   &command_mrc,
-	&command_report,  &command_tune,    &command_top,      NULL,
+	&command_replay,   &command_explain,
+	&command_policies, &command_info,
+	&command_convert,  &command_bench,
+	&command_record,   &command_mrc,
+	&command_report,   &command_tune,
+	&command_mount,    &command_stat,
+	&command_top,      NULL,
 };
 
 static void on_interrupt(int number)

@@ -1,5 +1,24 @@
 # Adapters: the pool under programs that know nothing of it. Each needs its library's headers; without them it is left out,
 # loudly. Also the rivals that bench_pool measures beside the pool.
+pkg_check_modules(FUSE3 IMPORTED_TARGET fuse3>=3.12)
+if(FUSE3_FOUND)
+	file(GLOB FOLIAGE_FUSE_SOURCES CONFIGURE_DEPENDS adapters/fuse/*.c)
+	target_sources(foliage_tool PRIVATE ${FOLIAGE_FUSE_SOURCES})
+	target_compile_definitions(foliage_tool PRIVATE HAVE_FUSE=1)
+	target_link_libraries(foliage_tool PUBLIC PkgConfig::FUSE3)
+else()
+	message(WARNING "libfuse 3.12 or newer was not found: `foliage mount` will say so")
+endif()
+if(CMOCKA_FOUND)
+	file(GLOB FOLIAGE_MOUNT_TESTS CONFIGURE_DEPENDS tests/cache/test_mount_*.sh)
+	foreach(script ${FOLIAGE_MOUNT_TESTS})
+		get_filename_component(name ${script} NAME_WE)
+		add_test(NAME cache_${name} COMMAND bash ${script} $<TARGET_FILE:foliage_bin>)
+		set_tests_properties(cache_${name} PROPERTIES LABELS mount TIMEOUT 900
+			ENVIRONMENT "FOLIAGE_SOURCE_DIR=${CMAKE_SOURCE_DIR};CC=${CMAKE_C_COMPILER}")
+	endforeach()
+endif()
+
 pkg_check_modules(SQLITE3 IMPORTED_TARGET sqlite3)
 if(SQLITE3_FOUND)
 	add_library(foliage_sqlite SHARED adapters/sqlite/sqlite.c)
