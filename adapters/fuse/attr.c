@@ -72,6 +72,7 @@ void op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *st, int set,
 	struct node *node = node_of(req, number);
 	int code = 0;
 
+	data_settle(mount, node);
 	if (set & FUSE_SET_ATTR_MODE)
 		code = chmod(node_path(node).text, st->st_mode) ? -errno : 0;
 	if (!code && (set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)))

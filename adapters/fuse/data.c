@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,8 +73,10 @@ int data_open(struct mount *mount, struct node *node, int fd, struct fuse_file_i
 		return -ENOMEM;
 	}
 	uncached = choose_uncached(mount, node);
-	*handle = (struct handle){
-		.node = node, .fd = fd, .writable = (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY};
+	handle->node = node;
+	handle->fd = fd;
+	handle->refs = 1;
+	handle->writable = (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY;
 	code = uncached ? forget_cached(mount, fd)
 			: foliage_file_open_fd(mount->cache, fd, &handle->file);
 	if (code) {
@@ -88,10 +91,10 @@ int data_open(struct mount *mount, struct node *node, int fd, struct fuse_file_i
 	return 0;
 }
 
-void data_close(struct mount *mount, struct fuse_file_info *fi)
+void data_close(struct mount *mount, struct handle *handle)
 {
-	struct handle *handle = handle_of(fi);
-
+	if (atomic_fetch_sub(&handle->refs, 1) != 1)
+		return;
 	if (handle->file)
 		foliage_file_close(handle->file);
 	close(handle->fd);
@@ -122,13 +125,13 @@ void op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 	if (code)
 		fuse_reply_err(req, -code);
 	else if (fuse_reply_open(req, fi)) /* interrupted: no release will come */
-		data_close(mount, fi);
+		data_close(mount, handle_of(fi));
 }
 
 void op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
 	(void)number;
-	data_close(mount_of(req), fi);
+	data_close(mount_of(req), handle_of(fi));
 	fuse_reply_err(req, 0);
 }
 
@@ -140,8 +143,10 @@ void op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 
 	(void)number;
 	/* What has lost its last name goes with the last handle, unwritten. */
-	if (handle->file && handle->writable && !fstat(handle->fd, &st) && st.st_nlink)
+	if (handle->file && handle->writable && !fstat(handle->fd, &st) && st.st_nlink) {
 		code = foliage_file_flush(handle->file);
+		data_settle(mount_of(req), handle->node);
+	}
 	fuse_reply_err(req, -code);
 }
 
@@ -161,9 +166,11 @@ void op_fsync(fuse_req_t req, fuse_ino_t number, int data_only, struct fuse_file
 
 /* ---- reading and writing ---- */
 
-/* What lies within one page goes to the kernel from where it is. */
-static void reply_pinned(fuse_req_t req, const struct handle *handle, size_t bytes, off_t offset)
+/* What lies within one page goes to the kernel from where it is. With the answer the kernel may
+ * already close the handle while the page is still pinned here. */
+static void reply_pinned(fuse_req_t req, struct handle *handle, size_t bytes, off_t offset)
 {
+	struct mount *mount = mount_of(req);
 	struct foliage_pin pin;
 	int code = foliage_file_pin(handle->file, (uint64_t)offset, 0, &pin);
 
@@ -172,8 +179,10 @@ static void reply_pinned(fuse_req_t req, const struct handle *handle, size_t byt
 	} else if (code) {
 		fuse_reply_err(req, -code);
 	} else {
+		atomic_fetch_add(&handle->refs, 1);
 		fuse_reply_buf(req, pin.data, bytes < pin.bytes ? bytes : pin.bytes);
 		foliage_file_unpin(handle->file, &pin);
+		data_close(mount, handle);
 	}
 }
 
@@ -295,6 +304,14 @@ void data_attr(struct mount *mount, struct node *node, struct stat *st)
 		st->st_blocks = (st->st_size + SECTOR - 1) / SECTOR;
 	if (dirty || node->ctime != CTIME_REAL)
 		steady_ctime(mount, node, st, dirty);
+}
+
+void data_settle(struct mount *mount, struct node *node)
+{
+	struct stat st;
+
+	if (node->ctime == CTIME_PENDING)
+		attr_of(mount, node, &st);
 }
 
 int data_set_times(struct mount *mount, struct node *node, const struct timespec times[2])

@@ -13,6 +13,7 @@ struct handle {
 	int fd;                    /* of the file of SOURCE, the handle's own */
 	struct foliage_file *file; /* NULL: left to the kernel's cache */
 	bool writable;
+	_Atomic unsigned int refs; /* the kernel's, and of threads that still hold pages of it */
 };
 
 static inline struct handle *handle_of(const struct fuse_file_info *fi)
@@ -22,11 +23,14 @@ static inline struct handle *handle_of(const struct fuse_file_info *fi)
 
 /* A handle on `node` for the kernel; `fd` becomes the handle's, or is closed on failure. */
 int data_open(struct mount *mount, struct node *node, int fd, struct fuse_file_info *fi);
-/* Close it, without a word to anybody. */
-void data_close(struct mount *mount, struct fuse_file_info *fi);
+/* Let go of it; the last one closes it, without a word to anybody. */
+void data_close(struct mount *mount, struct handle *handle);
 
 /* What the cache knows better than the file system. */
 void data_attr(struct mount *mount, struct node *node, struct stat *st);
+/* Somebody is about to change the node's attributes: the change time that write-back has left is
+ * not to be taken for his. */
+void data_settle(struct mount *mount, struct node *node);
 int data_set_times(struct mount *mount, struct node *node, const struct timespec times[2]);
 /* `fi` may be NULL. */
 int data_truncate(struct mount *mount, struct node *node, struct fuse_file_info *fi, off_t size);

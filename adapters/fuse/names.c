@@ -256,7 +256,7 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		node_unref(mount, node_of(req, entry.ino), 1);
 		fuse_reply_err(req, code);
 	} else if (fuse_reply_create(req, &entry, fi)) {
-		data_close(mount, fi);
+		data_close(mount, handle_of(fi));
 		node_unref(mount, node_of(req, entry.ino), 1);
 	}
 }
