@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "adapters/record/source.h"
+#include "cli/mount.h"
 #include "cli/outfile.h"
 #include "cli/top.h"
 #include "foliage/version.h"
@@ -59,6 +60,10 @@ void help_version(FILE *out)
 		fprintf(out, "libbpf %s\n", source_bpf_version());
 	else
 		fprintf(out, "libbpf: not built in, record works by preloading\n");
+	if (mount_fuse_version())
+		fprintf(out, "libfuse %s\n", mount_fuse_version());
+	else
+		fprintf(out, "libfuse: not built in, mount says so\n");
 #ifdef HAVE_LIBURING
 	fprintf(out, "liburing\n");
 #else

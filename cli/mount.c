@@ -19,13 +19,14 @@
 #include "adapters/fuse/mount.h"
 #include "base/bits.h"
 #include "cli/cli.h"
+#include "cli/mount.h"
 #include "cli/options.h"
 
 enum { THREADS_MAX = 256, READAHEAD_MAX = 4 << 20 };
 
 struct request {
 	const char *memory, *policy, *readahead, *uncached;
-	uint64_t threads;
+	uint64_t threads, pages;
 	double timeout;
 	bool read_only, allow_other, buffered, foreground;
 	struct mount_options mount;
@@ -100,6 +101,7 @@ static int prepare(struct request *request, char **operands, int nr, struct err 
 	request->mount.policy = request->policy;
 	request->mount.uncached = request->uncached;
 	request->mount.threads = request->threads;
+	request->mount.pages = request->pages;
 	request->mount.timeout = request->timeout;
 	request->mount.read_only = request->read_only;
 	request->mount.allow_other = request->allow_other;
@@ -108,6 +110,14 @@ static int prepare(struct request *request, char **operands, int nr, struct err 
 }
 
 #ifdef HAVE_FUSE
+
+/* Of libfuse, whose header wants to be told an interface version for this alone. */
+extern const char *fuse_pkgversion(void);
+
+const char *mount_fuse_version(void)
+{
+	return fuse_pkgversion();
+}
 
 /* SIGINT ends a mount; libfuse leaves a handler alone that somebody has set, as main() has. Who was
  * started with the signal ignored keeps it so, but in the background it cannot come from a terminal
@@ -217,6 +227,11 @@ static int start(struct request *request)
 
 #else
 
+const char *mount_fuse_version(void)
+{
+	return NULL;
+}
+
 static int start(struct request *request)
 {
 	(void)request;
@@ -241,6 +256,7 @@ static int run(int argc, char **argv)
 		{"policy", 'p', OPTION_TEXT, &request.policy},
 		{"readahead", 0, OPTION_TEXT, &request.readahead},
 		{"uncached", 0, OPTION_TEXT, &request.uncached},
+		{"pages", 0, OPTION_COUNT, &request.pages},
 		{"threads", 0, OPTION_COUNT, &request.threads},
 		{"timeout", 0, OPTION_REAL, &request.timeout},
 		{"read-only", 0, OPTION_FLAG, &request.read_only},
@@ -266,6 +282,7 @@ static const char help[] =
 	"\n"
 	"Options:\n"
 	"  -m, --memory SIZE   the cache's budget, everything included (256M)\n"
+	"  --pages N           never more than N pages of 4 KiB, however small the tables are\n"
 	"  -p, --policy NAME   which pages stay: any policy of the engine (fg)\n"
 	"  --readahead SIZE    read ahead at most so much of files read in order, up to 4M; 0:\n"
 	"                      nothing (128K)\n"

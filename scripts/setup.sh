@@ -9,8 +9,10 @@ set -eu
 build="gcc make cmake pkg-config libc6-dev libzstd-dev zlib1g-dev liblzma-dev libjson-c-dev libsqlite3-dev libncurses-dev libbpf-dev"
 # Asynchronous I/O of the page cache's files.
 build="$build liburing-dev"
+# `foliage mount`.
+build="$build libfuse3-dev"
 # The tests: cmocka, a C++ compiler for the headers, what the scripts call.
-test="g++ libcmocka-dev binutils gzip xz-utils zstd groff-base python3 sqlite3 fio valgrind"
+test="g++ libcmocka-dev binutils gzip xz-utils zstd groff-base python3 sqlite3 fio valgrind git mount"
 # The other compiler, sanitizers and fuzzers, the format.
 ci="clang-14 libclang-rt-14-dev clang-format-14 util-linux git"
 # Debian packages; debootstrap makes the clean system that they are installed in.

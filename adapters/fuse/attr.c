@@ -24,6 +24,21 @@ int attr_of(struct mount *mount, struct node *node, struct stat *st)
 	return 0;
 }
 
+void change_begin(struct change *change, int fd, const char *name)
+{
+	if (fstatat(fd, name, &change->before, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
+		change->before.st_mode = 0;
+}
+
+void change_end(const struct mount *mount, const struct change *change, int fd, const char *name)
+{
+	struct stat after;
+
+	if (S_ISREG(change->before.st_mode) &&
+	    !fstatat(fd, name, &after, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
+		foliage_cache_restamp(mount->cache, &change->before, &after);
+}
+
 static void reply_attr(fuse_req_t req, struct node *node)
 {
 	struct mount *mount = mount_of(req);
@@ -42,12 +57,22 @@ void op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 	reply_attr(req, node_of(req, number));
 }
 
-static int set_owner(struct node *node, const struct stat *st, int set)
+static int set_rights(struct mount *mount, struct node *node, const struct stat *st, int set)
 {
 	uid_t uid = set & FUSE_SET_ATTR_UID ? st->st_uid : (uid_t)-1;
 	gid_t gid = set & FUSE_SET_ATTR_GID ? st->st_gid : (gid_t)-1;
+	struct change change;
+	int code = 0;
 
-	return fchownat(node->fd, "", uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) ? -errno : 0;
+	change_begin(&change, node->fd, "");
+	if (set & FUSE_SET_ATTR_MODE)
+		code = chmod(node_path(node).text, st->st_mode) ? -errno : 0;
+	if (!code && (set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)))
+		code = fchownat(node->fd, "", uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)
+			       ? -errno
+			       : 0;
+	change_end(mount, &change, node->fd, "");
+	return code;
 }
 
 static int set_times(struct mount *mount, struct node *node, const struct stat *st, int set)
@@ -73,10 +98,8 @@ void op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *st, int set,
 	int code = 0;
 
 	data_settle(mount, node);
-	if (set & FUSE_SET_ATTR_MODE)
-		code = chmod(node_path(node).text, st->st_mode) ? -errno : 0;
-	if (!code && (set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)))
-		code = set_owner(node, st, set);
+	if (set & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID))
+		code = set_rights(mount, node, st, set);
 	if (!code && (set & FUSE_SET_ATTR_SIZE))
 		code = data_truncate(mount, node, fi, st->st_size);
 	if (!code && (set & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME)))
@@ -92,16 +115,28 @@ void op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *st, int set,
 void op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *value,
 		 size_t bytes, int flags)
 {
-	struct node_path path = node_path(node_of(req, number));
+	struct node *node = node_of(req, number);
+	struct node_path path = node_path(node);
+	struct change change;
+	int code;
 
-	fuse_reply_err(req, setxattr(path.text, name, value, bytes, flags) ? errno : 0);
+	change_begin(&change, node->fd, "");
+	code = setxattr(path.text, name, value, bytes, flags) ? errno : 0;
+	change_end(mount_of(req), &change, node->fd, "");
+	fuse_reply_err(req, code);
 }
 
 void op_removexattr(fuse_req_t req, fuse_ino_t number, const char *name)
 {
-	struct node_path path = node_path(node_of(req, number));
+	struct node *node = node_of(req, number);
+	struct node_path path = node_path(node);
+	struct change change;
+	int code;
 
-	fuse_reply_err(req, removexattr(path.text, name) ? errno : 0);
+	change_begin(&change, node->fd, "");
+	code = removexattr(path.text, name) ? errno : 0;
+	change_end(mount_of(req), &change, node->fd, "");
+	fuse_reply_err(req, code);
 }
 
 /* The value of `name`, or the list of names for NULL; 0 bytes asks how many there are. */

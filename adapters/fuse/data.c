@@ -314,26 +314,39 @@ void data_settle(struct mount *mount, struct node *node)
 		attr_of(mount, node, &st);
 }
 
-int data_set_times(struct mount *mount, struct node *node, const struct timespec times[2])
+/* Write what is dirty of a file that nobody may have open. */
+static int flush_node(struct mount *mount, struct node *node)
 {
 	struct foliage_file *file;
+	int fd = reopen(node, O_RDONLY), code;
+
+	if (fd < 0)
+		return fd;
+	code = foliage_file_open_fd(mount->cache, fd, &file);
+	if (!code) {
+		code = foliage_file_flush(file);
+		foliage_file_close(file);
+	}
+	close(fd);
+	return code;
+}
+
+int data_set_times(struct mount *mount, struct node *node, const struct timespec times[2])
+{
 	struct stat st = {0};
-	int fd, code = 0;
+	struct change change;
+	int code = 0;
 
 	/* Writing back later would set the time of the last write again. */
 	if (S_ISREG(node->type) && !fstatat(node->fd, "", &st, AT_EMPTY_PATH) &&
-	    foliage_cache_stat(mount->cache, &st)) {
-		fd = reopen(node, O_RDONLY);
-		code = fd < 0 ? fd : foliage_file_open_fd(mount->cache, fd, &file);
-		if (!code) {
-			code = foliage_file_flush(file);
-			foliage_file_close(file);
-		}
-		if (fd >= 0)
-			close(fd);
-	}
-	if (!code && utimensat(node->fd, "", times, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
+	    foliage_cache_stat(mount->cache, &st))
+		code = flush_node(mount, node);
+	if (code)
+		return code;
+	change_begin(&change, node->fd, "");
+	if (utimensat(node->fd, "", times, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
 		code = -errno;
+	change_end(mount, &change, node->fd, "");
 	return code;
 }
 

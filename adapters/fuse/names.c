@@ -152,24 +152,40 @@ void op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *to_na
 {
 	struct node *node = node_of(req, number), *folder = node_of(req, to);
 	struct node_path path = node_path(node);
-	int code;
+	struct change change;
+	int code = 0;
 
+	change_begin(&change, node->fd, "");
 	/* A symbolic link has no way through /proc that is not followed; a descriptor has. */
 	if (linkat(node->fd, "", folder->fd, to_name, AT_EMPTY_PATH) &&
 	    (errno != ENOENT ||
-	     linkat(AT_FDCWD, path.text, folder->fd, to_name, AT_SYMLINK_FOLLOW))) {
+	     linkat(AT_FDCWD, path.text, folder->fd, to_name, AT_SYMLINK_FOLLOW)))
 		code = errno;
+	change_end(mount_of(req), &change, node->fd, "");
+	if (code)
 		fuse_reply_err(req, code);
-		return;
-	}
-	reply_lookup(req, folder, to_name);
+	else
+		reply_lookup(req, folder, to_name);
 }
 
 /* ---- names that go ---- */
 
 void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	fuse_reply_err(req, unlinkat(node_of(req, parent)->fd, name, 0) ? errno : 0);
+	struct node *folder = node_of(req, parent);
+	struct change change;
+	int fd = -1, code;
+
+	/* A file that has other names goes on. */
+	change_begin(&change, folder->fd, name);
+	if (S_ISREG(change.before.st_mode) && change.before.st_nlink > 1)
+		fd = openat(folder->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	code = unlinkat(folder->fd, name, 0) ? errno : 0;
+	if (fd >= 0) {
+		change_end(mount_of(req), &change, fd, "");
+		close(fd);
+	}
+	fuse_reply_err(req, code);
 }
 
 void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -198,11 +214,14 @@ void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t t
 {
 	struct mount *mount = mount_of(req);
 	struct node *from = node_of(req, parent), *folder = node_of(req, to);
+	struct change change;
 
+	change_begin(&change, from->fd, name);
 	if (renameat2(from->fd, name, folder->fd, to_name, flags)) {
 		fuse_reply_err(req, errno);
 		return;
 	}
+	change_end(mount, &change, folder->fd, to_name);
 	if (name_is_uncached(mount, name) != name_is_uncached(mount, to_name)) {
 		renamed(mount, folder, to_name);
 		if (flags & RENAME_EXCHANGE)

@@ -97,6 +97,14 @@ void op_listxattr(fuse_req_t req, fuse_ino_t number, size_t bytes);
 void op_removexattr(fuse_req_t req, fuse_ino_t number, const char *name);
 void op_statfs(fuse_req_t req, fuse_ino_t number);
 
+/* An operation of ours changes a file's attributes, not its contents: the cache is to know its pages
+ * for good. Around it, for a file by node, or by folder and name (before and after). */
+struct change {
+	struct stat before;
+};
+void change_begin(struct change *change, int fd, const char *name);
+void change_end(const struct mount *mount, const struct change *change, int fd, const char *name);
+
 /* names.c */
 void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 void op_forget(fuse_req_t req, fuse_ino_t number, uint64_t nr);

@@ -261,6 +261,7 @@ static int with_cache(struct mount *mount, const sigset_t *signals, struct err *
 	const struct mount_options *options = mount->options;
 	struct foliage_cache_options cache = {
 		.bytes = options->memory,
+		.max_pages = options->pages,
 		.policy = options->policy,
 		.direct = options->direct ? FOLIAGE_DIRECT_AUTO : FOLIAGE_DIRECT_NEVER,
 		.readahead_bytes = (uint32_t)options->readahead,
