@@ -250,7 +250,7 @@ enum { COLD = 64 };
 struct cold {
 	struct foliage_file *file;
 	pthread_barrier_t *start;
-	int failed;
+	_Atomic int failed;
 };
 
 static void *read_cold(void *arg)
@@ -275,7 +275,7 @@ static void test_one_read(void **state)
 	pthread_t threads[THREADS];
 	struct foliage_file *file;
 	pthread_barrier_t start;
-	struct cold cold;
+	struct cold cold = {.failed = 0};
 
 	(void)state;
 	snprintf(path, sizeof(path), "foliage-threads-%d", (int)getpid());
@@ -284,7 +284,8 @@ static void test_one_read(void **state)
 	assert_int_equal(foliage_file_open(cache, path, O_RDWR | O_CREAT, 0600, &file), 0);
 	assert_int_equal(foliage_file_write(file, data, COLD * 4096, 0), COLD * 4096);
 	assert_int_equal(foliage_file_invalidate(file, 0, 0), 0);
-	cold = (struct cold){.file = file, .start = &start};
+	cold.file = file;
+	cold.start = &start;
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, read_cold, &cold), 0);
 	for (int i = 0; i < THREADS; i++)
