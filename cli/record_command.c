@@ -27,26 +27,36 @@ static int executable(const char *path)
 	return access(path, X_OK) ? -errno : 0;
 }
 
-int record_command_check(const char *name, struct err *err)
+/* The folders of PATH, as execvp goes through them: one that cannot be looked into has nothing. */
+static int search(const char *name)
 {
 	const char *path = getenv("PATH");
-	int code = -ENOENT;
+	int found = -ENOENT;
 
-	if (strchr(name, '/'))
-		code = executable(name);
-	else if (*name && !path)
+	if (!path)
 		path = "/bin:/usr/bin";
-	while (!strchr(name, '/') && code && path && *path) {
+	while (*path && found) {
 		size_t n = strcspn(path, ":");
 		char *full;
+		int code;
 
-		if (asprintf(&full, "%.*s/%s", (int)n, n ? path : ".", name) < 0)
-			return err_set(err, -ENOMEM, "out of memory");
-		if (code != -EACCES || !executable(full))
-			code = executable(full);
+		if (asprintf(&full, "%.*s/%s", n ? (int)n : 1, n ? path : ".", name) < 0)
+			return -ENOMEM;
+		code = access(full, F_OK) ? -ENOENT : executable(full);
 		free(full);
+		if (code != -ENOENT)
+			found = code;
 		path += n + (path[n] == ':');
 	}
+	return found;
+}
+
+int record_command_check(const char *name, struct err *err)
+{
+	int code = -ENOENT;
+
+	if (*name)
+		code = strchr(name, '/') ? executable(name) : search(name);
 	return code ? err_set(err, code, "%s: %s", name, strerror(-code)) : 0;
 }
 
