@@ -24,11 +24,16 @@ static void map_frame(struct task *t, struct pte_page *table, uint64_t page, int
 
 /* ---- anonymous memory ---- */
 
-static int32_t new_anon(struct task *t)
+/* For the entry of `page`; NO_FRAME when that is no longer `entry`: another thread was here. */
+static int32_t new_anon(struct task *t, const struct pte_page *table, uint64_t page, int32_t entry)
 {
 	struct machine *m = t->m;
 	int32_t frame = frame_alloc(m, t->memcg, false);
 
+	if (table->pte.folio[page % ENTRIES] != entry) {
+		frame_free(m, frame);
+		return NO_FRAME;
+	}
 	m->frames[frame].kind = FRAME_ANON;
 	memcg_count(m, t->memcg, MEMCG_ANON, 1);
 	this_cpu(m)->in_lru_fault = t->in_lru_fault;
@@ -88,12 +93,11 @@ static bool fault_protected(struct task *t, struct vma *v, struct pte_page *tabl
 		map_clear(table->protect, k);
 		return true;
 	}
-	copy = new_anon(t);
+	copy = new_anon(t, table, page, frame);
+	if (copy == NO_FRAME)
+		return false;
 	charge(m, m->costs.page_copy);
-	if (table->pte.folio[k] == frame)
-		space_zap(m, t->space, v, page);
-	else if (table->pte.folio[k] != PTE_NONE)
-		space_zap(m, t->space, v, page);
+	space_zap(m, t->space, v, page);
 	map_frame(t, table, page, copy, true, true);
 	return true;
 }
@@ -220,7 +224,7 @@ static bool fault_file(struct task *t, struct vma *v, struct pte_page *table, ui
 static bool resolve(struct task *t, struct vma *v, struct pte_page *table, uint64_t page,
 		    bool store)
 {
-	int32_t entry = table->pte.folio[page % ENTRIES];
+	int32_t entry = table->pte.folio[page % ENTRIES], frame;
 
 	if (entry >= 0)
 		return !store || !map_test(table->protect, (uint32_t)(page % ENTRIES)) ||
@@ -229,7 +233,10 @@ static bool resolve(struct task *t, struct vma *v, struct pte_page *table, uint6
 		return fault_swap(t, table, page, entry, store);
 	if (v->file >= 0)
 		return fault_file(t, v, table, page, store);
-	map_frame(t, table, page, new_anon(t), true, store);
+	frame = new_anon(t, table, page, entry);
+	if (frame == NO_FRAME)
+		return false;
+	map_frame(t, table, page, frame, true, store);
 	return true;
 }
 

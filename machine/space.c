@@ -258,6 +258,8 @@ void space_free(struct machine *m, struct space *s)
 
 void space_put(struct machine *m, struct space *s)
 {
+	if (--s->users)
+		return;
 	space_empty(m, s);
 	foliage_mm_remove(m->engine, s->mm);
 	space_free(m, s);
@@ -350,6 +352,18 @@ struct task *task_fork(struct task *t, task_fn fn, void *arg)
 	t->children++;
 	task_checkpoint(t);
 	return child;
+}
+
+struct task *task_thread(struct task *t, task_fn fn, void *arg)
+{
+	struct task *thread = task_new(t->m, t->memcg, fn, arg);
+
+	if (!thread)
+		return NULL;
+	thread->space = t->space;
+	t->space->users++;
+	t->m->live++;
+	return thread;
 }
 
 void task_exec(struct task *t)
