@@ -71,7 +71,7 @@ struct suite {
 
 extern const struct suite suite_fio_read, suite_fio_mmap, suite_fio_mmap_random, suite_fio_tight,
 	suite_sqlite_grep, suite_leveldb_scan_get, suite_valkey, suite_kernel_612,
-	suite_kernel_newer, suite_noio;
+	suite_kernel_newer, suite_noio, suite_cassandra;
 
 /* All suites; ends with NULL. */
 extern const struct suite *const suites[];
