@@ -100,15 +100,21 @@ static bool take_frame(struct machine *m, bool no_io)
 	}
 }
 
+/* Who makes no progress waits a little before it tries again, as Linux throttles direct reclaim: another's
+ * walk of the page tables, or write-back, may be all that stands between it and a page. */
 static bool charge_group(struct machine *m, uint32_t memcg, bool no_io)
 {
-	uint64_t start = this_now(m), sys;
+	uint64_t start = this_now(m);
 	int rc;
 
-	rc = foliage_memcg_make_room(m->engine, this_cpu(m), memcg, 1, no_io);
-	sys = this_now(m) - start;
-	if (sys)
-		m->stat[MACHINE_STALL_NS] += sys;
+	for (int tries = 0;; tries++) {
+		rc = foliage_memcg_make_room(m->engine, this_cpu(m), memcg, 1, no_io);
+		if (rc != -ENOMEM || no_io || tries == DIRECT_RETRIES)
+			break;
+		task_block(m->current, m->current->now + RETRY_NS);
+		check_failed(m);
+	}
+	m->stat[MACHINE_STALL_NS] += this_now(m) - start;
 	return !rc;
 }
 
