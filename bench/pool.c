@@ -8,6 +8,9 @@
  *   misses  room for 10 % and 40 % of the keys; get or create; misses per access after as many
  *           accesses of warm-up
  *
+ *
+ * `bench_pool [all|hits|misses [PART OF A NAME]]`.
+ *
  * Beside it: SQLite's own page cache (pcache1), which is not made for several threads and gets a
  * mutex for two, as its shared cache has; RocksDB's LRUCache and HyperClockCache where the library
  * was found.
@@ -16,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "base/bits.h"
@@ -69,10 +73,9 @@ static void pool_close(void *pool)
 	foliage_pool_destroy(pool);
 }
 
-static uint64_t pool_run(void *cache, const uint32_t *keys, size_t n, bool create)
+static inline __attribute__((always_inline)) uint64_t
+pool_access(struct foliage_pool *pool, const uint32_t *keys, size_t n, unsigned int flags)
 {
-	struct foliage_pool *pool = cache;
-	unsigned int flags = create ? FOLIAGE_FETCH_CREATE | FOLIAGE_FETCH_READY : 0;
 	struct foliage_page *page;
 	uint64_t misses = 0;
 
@@ -84,6 +87,62 @@ static uint64_t pool_run(void *cache, const uint32_t *keys, size_t n, bool creat
 			foliage_pool_unpin(pool, page, 0);
 	}
 	return misses;
+}
+
+static unsigned int pool_flags(bool create)
+{
+	return create ? FOLIAGE_FETCH_CREATE | FOLIAGE_FETCH_READY : 0;
+}
+
+static uint64_t pool_run(void *cache, const uint32_t *keys, size_t n, bool create)
+{
+	return pool_access(cache, keys, n, pool_flags(create) | FOLIAGE_FETCH_LOCAL);
+}
+
+/* Pins that any thread may let go of. */
+static uint64_t pool_run_counted(void *cache, const uint32_t *keys, size_t n, bool create)
+{
+	return pool_access(cache, keys, n, pool_flags(create));
+}
+
+/* ---- the floor: each key's cache line is found by hashing, and read ---- */
+
+struct floor_table {
+	uint64_t lines;
+	_Alignas(64) uint64_t line[][8];
+};
+
+static void *floor_open(uint64_t entries)
+{
+	struct floor_table *f;
+
+	if (posix_memalign((void **)&f, 2 << 20, sizeof(*f) + 2 * entries * 64))
+		die("floor", "out of memory");
+	madvise(f, sizeof(*f) + 2 * entries * 64, MADV_HUGEPAGE);
+	f->lines = 2 * entries;
+	for (uint64_t i = 0; i < 2 * entries; i++)
+		f->line[i][0] = i;
+	return f;
+}
+
+static void floor_close(void *cache)
+{
+	free(cache);
+}
+
+static uint64_t floor_run(void *cache, const uint32_t *keys, size_t n, bool create)
+{
+	struct floor_table *f = cache;
+	uint64_t wrong = 0;
+
+	(void)create;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t hash = keys[i] * UINT64_C(0x9E3779B97F4A7C15);
+		uint64_t at = (hash >> 32) * f->lines >> 32;
+
+		wrong += f->line[at][0] != at;
+	}
+	return wrong;
 }
 
 /* ---- SQLite's pcache1 ---- */
@@ -160,7 +219,8 @@ uint64_t bench_rocksdb_run(void *cache, const uint32_t *keys, size_t n, bool cre
 #endif
 
 static const struct contender contenders[] = {
-	{"foliage pool (fg)", pool_open, pool_close, pool_run, pool_run},
+	{"foliage pool, own pins", pool_open, pool_close, pool_run, pool_run},
+	{"foliage pool, any pins", pool_open, pool_close, pool_run_counted, pool_run_counted},
 #ifdef HAVE_SQLITE
 	{"SQLite pcache1", pcache_open, pcache_close, pcache_run, pcache_run_shared},
 #endif
@@ -171,6 +231,10 @@ static const struct contender contenders[] = {
 	 bench_rocksdb_run, bench_rocksdb_run},
 #endif
 };
+enum { OURS = 2 }; /* contenders that are ours come first */
+
+static const struct contender floor_of_all = {"floor: hash and one line", floor_open, floor_close,
+					      floor_run, floor_run};
 
 /* ---- the race ---- */
 
@@ -232,31 +296,47 @@ static void race_hits(const struct contender *c, void *cache, const uint32_t *ke
 	}
 }
 
+static const char *only; /* a part of a contender's name */
+
+static bool selected(const struct contender *c)
+{
+	return !only || strstr(c->name, only);
+}
+
+static void bench_hits_of(const struct contender *c, const uint32_t *keys, const uint32_t *all,
+			  double wall[2])
+{
+	void *cache = c->open(KEYS + KEYS / 20);
+	double cpu[2];
+
+	c->run(cache, all, KEYS, true);
+	for (int t = 0; t < 2; t++)
+		race_hits(c, cache, keys, t + 1, &wall[t], &cpu[t]);
+	printf("%-26s %12.1f %12.1f %12.1f %12.1f %8.2fx\n", c->name, wall[0], cpu[0], wall[1],
+	       cpu[1], wall[0] / wall[1]);
+	fflush(stdout);
+	c->close(cache);
+}
+
 static void bench_hits(const uint32_t *keys, const uint32_t *all)
 {
-	double best[2] = {1e9, 1e9}, ours[2] = {0};
+	double best[2] = {1e9, 1e9}, ours[2] = {0}, wall[2];
 
 	printf("%-26s %12s %12s %12s %12s %9s\n", "hits, fetch + unpin", "1 thr ns", "(cpu)",
 	       "2 thr ns", "(cpu)", "scaling");
 	for (size_t i = 0; i < ARRAY_SIZE(contenders); i++) {
-		const struct contender *c = &contenders[i];
-		void *cache = c->open(KEYS + KEYS / 20);
-		double wall[2], cpu[2];
-
-		c->run(cache, all, KEYS, true);
+		if (!selected(&contenders[i]))
+			continue;
+		bench_hits_of(&contenders[i], keys, all, wall);
 		for (int t = 0; t < 2; t++) {
-			race_hits(c, cache, keys, t + 1, &wall[t], &cpu[t]);
-			if (i)
+			if (i >= OURS)
 				best[t] = MIN(best[t], wall[t]);
-			else
+			else if (!i)
 				ours[t] = wall[t];
 		}
-		printf("%-26s %12.1f %12.1f %12.1f %12.1f %8.2fx\n", c->name, wall[0], cpu[0],
-		       wall[1], cpu[1], wall[0] / wall[1]);
-		fflush(stdout);
-		c->close(cache);
 	}
-	if (ARRAY_SIZE(contenders) > 1)
+	bench_hits_of(&floor_of_all, keys, all, wall);
+	if (best[0] < 1e9)
 		printf("%-26s %11.2fx %12s %11.2fx\n", "ours against the best", best[0] / ours[0],
 		       "", best[1] / ours[1]);
 }
@@ -269,6 +349,8 @@ static void bench_misses(const uint32_t *keys)
 	for (size_t i = 0; i < ARRAY_SIZE(contenders); i++) {
 		const struct contender *c = &contenders[i];
 
+		if (!selected(c))
+			continue;
 		printf("%-26s", c->name);
 		for (size_t j = 0; j < ARRAY_SIZE(percents); j++) {
 			void *cache = c->open((uint64_t)KEYS * (uint64_t)percents[j] / 100);
@@ -286,7 +368,7 @@ static void bench_misses(const uint32_t *keys)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	uint32_t *keys = malloc(ACCESSES * sizeof(*keys)), *all = malloc(KEYS * sizeof(*all));
 	struct zipf_oracle zipf;
@@ -297,8 +379,11 @@ int main(void)
 	zipf_oracle_free(&zipf);
 	for (uint32_t i = 0; i < KEYS; i++)
 		all[i] = i;
-	bench_hits(keys, all);
-	bench_misses(keys);
+	only = argc > 2 ? argv[2] : NULL;
+	if (argc < 2 || !strcmp(argv[1], "all") || !strcmp(argv[1], "hits"))
+		bench_hits(keys, all);
+	if (argc < 2 || !strcmp(argv[1], "all") || !strcmp(argv[1], "misses"))
+		bench_misses(keys);
 	free(keys);
 	free(all);
 	return 0;

@@ -177,6 +177,7 @@ static int fill_pool(struct pool *p, const struct foliage_pool_options *o, char 
 					   sizeof(struct lruvec) + sizeof(struct memcg));
 	if (p->fixed_bytes > p->budget / 2)
 		return bad(message, bytes, -EINVAL, "the budget is too small for max_groups");
+	pool_local_init(p);
 	rc = make_alive(p);
 	if (!rc)
 		rc = make_tables(p, o, message, bytes);
@@ -327,22 +328,18 @@ static struct pool_slot *insert(struct pool *p, struct pool_thread *t, const str
 	return s;
 }
 
-static unsigned int how_to_find(const struct pool_ask *ask)
-{
-	return ask->flags & HINTS ? 0 : FIND_MARK;
-}
-
 static enum pool_found create(struct pool *p, struct pool_thread *t, const struct pool_ask *ask,
 			      struct pool_slot **slot, int *rc)
 {
 	enum pool_found found;
 	void *data = NULL;
 
+	pool_count_marks(p, t);
 	*rc = pool_make_room(p, t, ask, &data);
 	if (*rc)
 		return POOL_ABSENT;
 	pthread_mutex_lock(pool_shard(p, ask->hash));
-	found = pool_find(p, t, ask, how_to_find(ask), slot);
+	found = pool_find(p, ask, false, slot);
 	if (found == POOL_ABSENT)
 		*slot = insert(p, t, ask, data);
 	pthread_mutex_unlock(pool_shard(p, ask->hash));
@@ -361,7 +358,7 @@ static enum pool_found create(struct pool *p, struct pool_thread *t, const struc
 static int fetch_until(struct pool *p, struct pool_thread *t, const struct pool_ask *ask,
 		       struct pool_slot **slot)
 {
-	enum pool_found found = pool_find(p, t, ask, how_to_find(ask), slot);
+	enum pool_found found = pool_find(p, ask, false, slot);
 	int rc = FOLIAGE_HIT;
 
 	for (;;) {
@@ -375,7 +372,7 @@ static int fetch_until(struct pool *p, struct pool_thread *t, const struct pool_
 				return -EAGAIN;
 			pool_wait_filled(p, t, ask);
 			rc = FOLIAGE_HIT;
-			found = pool_find(p, t, ask, how_to_find(ask), slot);
+			found = pool_find(p, ask, false, slot);
 			break;
 		case POOL_ABSENT:
 			if (!(ask->flags & FOLIAGE_FETCH_CREATE))
@@ -386,6 +383,16 @@ static int fetch_until(struct pool *p, struct pool_thread *t, const struct pool_
 			break;
 		}
 	}
+}
+
+static inline void let_go(struct pool *p, struct pool_thread *t, struct pool_slot *s)
+{
+	unsigned int own = t ? pool_local_find(t, s) : POOL_HELD;
+
+	if (own < POOL_HELD)
+		pool_local_drop(p, t, s, own);
+	else
+		pool_drop_pin(p, s);
 }
 
 /* Everything but a plain hit; `s`: pinned, but of another kind. */
@@ -402,7 +409,9 @@ static __attribute__((noinline)) int fetch_slow(struct pool *p, struct pool_thre
 	if (rc >= 0 && slot_kind(s) != ask->kind)
 		rc = -EINVAL;
 	if (rc == -EINVAL && s)
-		pool_drop_pin(p, s);
+		let_go(p, t, s);
+	if (rc == FOLIAGE_HIT && !(ask->flags & HINTS))
+		pool_mark(p, t, s);
 	if (rc != -EINVAL && rc != -EAGAIN)
 		pool_count(t, rc == FOLIAGE_HIT ? COUNT_HITS : COUNT_MISSES);
 	if (rc >= 0)
@@ -434,9 +443,11 @@ static inline __attribute__((always_inline)) int fetch(struct foliage_pool *h,
 	t = pool_thread(p);
 	if (__builtin_expect(!t, 0))
 		return -ENOMEM;
-	s = pool_find_near(p, t, &ask, how_to_find(&ask));
+	s = pool_find_near(p, t, &ask);
 	if (__builtin_expect(!s || slot_kind(s) != ask.kind, 0))
 		return fetch_slow(p, t, &ask, s, page);
+	if (!(flags & HINTS))
+		pool_mark(p, t, s);
 	pool_count(t, COUNT_HITS);
 	*page = slot_page(s);
 	return FOLIAGE_HIT;
@@ -484,7 +495,8 @@ int foliage_pool_unpin(struct foliage_pool *h, struct foliage_page *page, unsign
 					      F_LOCKED,
 			     0)) {
 		if (flags & FOLIAGE_UNPIN_DISCARD) {
-			pool_doom(p, s);
+			pool_local_to_counted(pool_thread(p), s);
+			pool_doom(p, &s, 1);
 			return 0;
 		}
 		if (flags & (FOLIAGE_UNPIN_DIRTY | FOLIAGE_UNPIN_CLEAN))
@@ -493,7 +505,7 @@ int foliage_pool_unpin(struct foliage_pool *h, struct foliage_page *page, unsign
 				     flags & FOLIAGE_UNPIN_DIRTY ? F_DIRTY : 0);
 		unlock_page(p, s);
 	}
-	pool_drop_pin(p, s);
+	let_go(p, pool_thread(p), s);
 	return 0;
 }
 

@@ -39,12 +39,17 @@ enum {
 	POOL_SPACES = 256, /* name spaces: pools in the groups of one */
 	POOL_LEVELS = 3,   /* times that the table may double */
 	POOL_LINE = 64,
+	POOL_HELD = 8,   /* pages that a thread pins for itself at a time: one cache line */
+	POOL_MARKS = 32, /* accesses that a thread counts together */
 	SLAB_MIN = 128 << 10,
 	SLAB_MAX = 2 << 20,
 	SLAB_NONE = -1,
 };
 
-#define PIN_ONE  (UINT64_C(1) << F_PINS_SHIFT)
+#define PIN_ONE (UINT64_C(1) << F_PINS_SHIFT)
+/* A bit of the folio word that the engine leaves alone: no new pins by threads for themselves, they
+ * take counted ones. The same is said by F_ISOLATED. */
+#define F_BARRED (UINT64_C(1) << 48)
 #define PIN_MANY (UINT64_C(1) << (F_PINS_SHIFT + 11)) /* no more pins from here on */
 
 enum {
@@ -83,12 +88,23 @@ enum pool_count {
 };
 
 struct pool_thread {
+	/* What the thread has pinned for itself (pool_local.c): written by it alone, read by whoever
+	 * evicts. */
+	_Alignas(POOL_LINE) struct pool_slot *_Atomic held[POOL_HELD];
+	/* Accesses that wait to be counted (pool_thread.c). */
+	_Alignas(POOL_LINE) uint32_t nr_marks;
+	uint32_t held_mask;                 /* of `held` in use */
+	bool local;                         /* evictors know that they must look at `held` */
+	_Atomic uint64_t counts[NR_COUNTS]; /* written by the thread alone */
+	uint64_t marks[POOL_MARKS];         /* version of the folio word | slot */
 	struct foliage_cpu cpu;
 	uint32_t number;
 	struct foliage_group *charging; /* above high, and the thread may sleep for it */
+	/* Pages of the batch that it is evicting that others hold. */
+	uint32_t nr_guards;
+	struct pool_slot *guards[MIN_LRU_BATCH];
 	struct pool *pool;
 	struct pool_thread *prev, *next;
-	_Atomic uint64_t counts[NR_COUNTS]; /* written by the thread alone */
 };
 
 /* A kind of page; written once, before nr_kinds counts it. */
@@ -162,6 +178,8 @@ struct pool {
 	_Atomic uint32_t
 		starved; /* STARVED_*: reclaim found nothing, and nobody has let go since */
 	_Atomic uint32_t waiting; /* threads that wait, for room or for a page to be filled */
+	bool can_local;           /* the system has the barrier that pool_local.c needs */
+	atomic_bool local;        /* some thread has pinned for itself */
 
 	_Alignas(POOL_LINE) _Atomic uint64_t used; /* slots claimed or about to be */
 	_Atomic uint32_t reclaimers;
@@ -291,18 +309,17 @@ static inline void pool_count(struct pool_thread *t, enum pool_count what)
 /* -- pool_thread.c -- */
 /* The calling thread's part of the pool; NULL: out of memory. */
 struct pool_thread *pool_thread_slow(struct pool *p);
-struct pool_thread *pool_thread(struct pool *p);
+/* Count the accesses that wait. */
+void pool_count_marks(struct pool *p, struct pool_thread *t);
 int pool_threads_init(struct pool *p);
 void pool_threads_fini(struct pool *p);
 void pool_threads_sum(struct pool *p, uint64_t sums[NR_COUNTS]);
 
 /* -- pool_index.c -- */
 enum pool_found { POOL_FOUND, POOL_ABSENT, POOL_FILLING, POOL_TOO_MANY_PINS };
-/* Find a name and pin it; FIND_MARK: it is an access; FIND_FILLING: pages being filled as well.
- * Lock-free. */
-enum { FIND_MARK = 1 << 0, FIND_FILLING = 1 << 1 };
-enum pool_found pool_find(struct pool *p, struct pool_thread *t, const struct pool_ask *ask,
-			  unsigned int how, struct pool_slot **slot);
+/* Find a name and pin it, `filling`: also a page that is being filled. Lock-free. */
+enum pool_found pool_find(struct pool *p, const struct pool_ask *ask, bool filling,
+			  struct pool_slot **slot);
 /* Pin whatever is in a slot; false: nothing that can be pinned. */
 bool pool_pin_slot(struct pool *p, struct pool_slot *s);
 /* Claim a slot for the name; there is one, by the limit on `used`. */
@@ -310,10 +327,25 @@ struct pool_slot *pool_claim(struct pool *p, const struct pool_ask *ask);
 /* The folio has left the engine: the frame and the slot are free again. Without frame if data is
  * NULL. */
 void pool_release_slot(struct pool *p, struct pool_slot *s);
-/* No pin is left: was it the last of a folio without a name, or does somebody wait for room? */
+/* No pin is left that is counted: was it the last of a folio without a name, or does somebody wait for room? */
 void pool_last_pin(struct pool *p, struct pool_slot *s, uint64_t word);
 /* Names that fit at the present level. */
 uint64_t pool_limit(const struct pool *p);
+
+/* -- pool_local.c -- */
+void pool_local_init(struct pool *p);
+/* From now on the thread may pin for itself. */
+void pool_local_begin(struct pool *p, struct pool_thread *t);
+/* If the thread has pinned the page for itself, make a counted pin of it. */
+void pool_local_to_counted(struct pool_thread *t, struct pool_slot *s);
+/* Whatever any thread does before it looks at the flags of a page that it holds has been seen. */
+void pool_barrier(struct pool *p);
+/* Does any thread hold one of the slots for itself? Their words keep new ones from coming (FROZEN,
+ * ISOLATED or BARRED). Bit i of *held stands for slots[i]. */
+uint64_t pool_held(struct pool *p, struct pool_slot *const *slots, uint32_t nr);
+/* The engine examines folios, and has done so. */
+void pool_taken(void *ctx, const foliage_folio *ids, uint32_t nr);
+void pool_given_back(void *ctx);
 
 /* -- pool_frames.c -- */
 int pool_frames_init(struct pool_frames *f, uint64_t bytes, uint64_t max_bytes);
@@ -364,9 +396,9 @@ void pool_space_leave(struct foliage_pool *in);
 
 /* -- pool_names.c -- */
 void pool_clear_space(struct foliage_pool *h);
-/* Take the name away from a folio of which the caller holds a pin, and the pin; true: it still
- * had one. */
-bool pool_doom(struct pool *p, struct pool_slot *s);
+/* Take the names away from at most 64 folios of which the caller holds a counted pin each, and the
+ * pins; returns how many still had one. */
+uint32_t pool_doom(struct pool *p, struct pool_slot *const *slots, uint32_t nr);
 /* The caller holds the only pin of a frozen folio: out with it. */
 void pool_remove(struct pool *p, struct pool_slot *s);
 
@@ -389,7 +421,38 @@ static inline struct pool_probe pool_probe_start(const struct pool *p, uint64_t 
 	};
 }
 
-/* Let go of a pin; the last of a frozen folio takes it out. */
+/* The last answer of pool_thread_slow(). The serial number tells the pool from an earlier one at the same
+ * address. */
+extern _Thread_local struct pool_last {
+	const struct pool *pool;
+	uint64_t serial;
+	struct pool_thread *thread;
+} pool_last __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+static inline struct pool_thread *pool_thread(struct pool *p)
+{
+	if (__builtin_expect(pool_last.pool == p && pool_last.serial == p->serial, 1))
+		return pool_last.thread;
+	return pool_thread_slow(p);
+}
+
+/* It is an access, and will be counted before this thread does anything else than hits. */
+static inline void pool_mark(struct pool *p, struct pool_thread *t, struct pool_slot *s)
+{
+	t->marks[t->nr_marks++] =
+		(folio_flags(&s->folio) & F_VERSION_MASK) | (uint64_t)slot_id(p, s);
+	if (__builtin_expect(t->nr_marks == POOL_MARKS, 0))
+		pool_count_marks(p, t);
+}
+
+/* Somebody may be interested in that a page was let go. */
+static inline bool pool_is_awaited(const struct pool *p)
+{
+	return atomic_load_explicit(&p->starved, memory_order_seq_cst) ||
+	       atomic_load_explicit(&p->waiting, memory_order_relaxed);
+}
+
+/* Let go of a counted pin; the last of a frozen folio takes it out. */
 static inline void pool_drop_pin(struct pool *p, struct pool_slot *s)
 {
 	uint64_t word =
@@ -397,44 +460,92 @@ static inline void pool_drop_pin(struct pool *p, struct pool_slot *s)
 
 	if (word & F_PINS_MASK)
 		return;
-	if (__builtin_expect(word & F_FROZEN ||
-				     atomic_load_explicit(&p->starved, memory_order_seq_cst) ||
-				     atomic_load_explicit(&p->waiting, memory_order_relaxed),
-			     0))
+	if (__builtin_expect(word & F_FROZEN || pool_is_awaited(p), 0))
 		pool_last_pin(p, s, word);
 }
 
-/* The first two places of a name, without a loop: most hits end here. NULL: look properly. */
-static inline __attribute__((always_inline)) struct pool_slot *
-pool_find_near(struct pool *p, struct pool_thread *t, const struct pool_ask *ask, unsigned int how)
+/* Which of the thread's own pins is of this page; POOL_HELD: none. */
+static inline unsigned int pool_local_find(const struct pool_thread *t, const struct pool_slot *s)
 {
-	const uint64_t state = F_PRESENT | F_FROZEN | PIN_MANY | F_LOCKED;
-	struct pool_probe probe = pool_probe_start(
-		p, ask->hash, atomic_load_explicit(&p->level, memory_order_acquire));
-	struct pool_slot *s = pool_slot(p, probe.at);
+	for (uint32_t mask = t->held_mask; mask; mask &= mask - 1) {
+		unsigned int i = (unsigned int)__builtin_ctz(mask);
+
+		if (atomic_load_explicit(&t->held[i], memory_order_relaxed) == s)
+			return i;
+	}
+	return POOL_HELD;
+}
+
+/* Whoever set FROZEN or starved and then looked at our pin either saw it gone, or we see that. */
+static inline void pool_local_drop(struct pool *p, struct pool_thread *t, struct pool_slot *s,
+				   unsigned int i)
+{
 	uint64_t word;
 
-	if (!slot_named(s, ask)) {
-		s = pool_slot(p, probe.at ^ 1);
-		if (!slot_named(s, ask))
-			return NULL;
-	}
+	atomic_store_explicit(&t->held[i], NULL, memory_order_release);
+	t->held_mask &= ~(1u << i);
+	atomic_signal_fence(memory_order_seq_cst);
 	word = folio_flags(&s->folio);
-	if (__builtin_expect((word & state) != F_PRESENT, 0))
-		return NULL;
-	if (how & FIND_MARK && p->ops->pin_accessed) {
-		if (!p->ops->pin_accessed(p->engine, slot_id(p, s), &word, PIN_ONE))
-			return NULL;
-	} else {
-		if (!folio_cas_if(&s->folio, &word, word + PIN_ONE, false))
-			return NULL;
-		if (how & FIND_MARK)
-			p->ops->mark_accessed(p->engine, &t->cpu, slot_id(p, s));
+	if (__builtin_expect(word & F_FROZEN || pool_is_awaited(p), 0))
+		pool_last_pin(p, s, word);
+}
+
+/* Pin for this thread: it says so first and looks then, whoever evicts does it the other way round.
+ * False: it must be a counted pin. */
+static inline bool pool_local_pin(struct pool *p, struct pool_thread *t, struct pool_slot *s,
+				  const struct pool_ask *ask)
+{
+	const uint64_t state = F_PRESENT | F_FROZEN | F_LOCKED | F_ISOLATED | F_BARRED;
+	unsigned int i = (unsigned int)__builtin_ctz(~t->held_mask);
+
+	if (__builtin_expect(i >= POOL_HELD || !t->local, 0)) {
+		if (i < POOL_HELD && p->can_local)
+			pool_local_begin(p, t);
+		return false;
 	}
+	atomic_store_explicit(&t->held[i], s, memory_order_release);
+	t->held_mask |= 1u << i;
+	atomic_signal_fence(memory_order_seq_cst);
+	if (__builtin_expect((folio_flags(&s->folio) & state) == F_PRESENT && slot_named(s, ask),
+			     1))
+		return true;
+	pool_local_drop(p, t, s, i);
+	return false;
+}
+
+static inline bool pool_counted_pin(struct pool *p, struct pool_slot *s, const struct pool_ask *ask)
+{
+	const uint64_t state = F_PRESENT | F_FROZEN | PIN_MANY | F_LOCKED;
+	uint64_t word = folio_flags(&s->folio);
+
+	if (__builtin_expect((word & state) != F_PRESENT, 0) ||
+	    !folio_cas_if(&s->folio, &word, word + PIN_ONE, false))
+		return false;
 	if (__builtin_expect(slot_named(s, ask), 1))
-		return s;
+		return true;
 	pool_drop_pin(p, s);
-	return NULL;
+	return false;
+}
+
+/* The first two places of a name, without a loop: most hits end here. NULL: look properly. Which of
+ * the two it is must not be a branch: guessed wrong, it is found out only when the line has come from
+ * memory, and the processor has to throw away what it has begun of the next hits. */
+static inline __attribute__((always_inline)) struct pool_slot *
+pool_find_near(struct pool *p, struct pool_thread *t, const struct pool_ask *ask)
+{
+	struct pool_probe probe = pool_probe_start(
+		p, ask->hash, atomic_load_explicit(&p->level, memory_order_acquire));
+	const struct pool_slot *first = pool_slot(p, probe.at);
+	struct pool_slot *s;
+
+	__builtin_prefetch(pool_slot(p, probe.at ^ 1));
+	s = pool_slot(p, probe.at ^ (((slot_index(first) ^ ask->index) |
+				      (slot_object(first) ^ ask->object)) != 0));
+	if (__builtin_expect(!slot_named(s, ask), 0))
+		return NULL;
+	if (ask->flags & FOLIAGE_FETCH_LOCAL && pool_local_pin(p, t, s, ask))
+		return s;
+	return pool_counted_pin(p, s, ask) ? s : NULL;
 }
 
 #endif

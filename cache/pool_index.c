@@ -38,33 +38,23 @@ probe_next(const struct pool *p, struct pool_probe *probe, uint64_t hash)
 }
 
 /* Pin if the word allows: POOL_ABSENT when the folio is gone or going. */
-static inline enum pool_found pin(struct pool *p, struct pool_thread *t, struct pool_slot *s,
-				  unsigned int how)
+static inline enum pool_found pin(struct pool_slot *s, bool filling)
 {
-	const uint64_t state =
-		F_PRESENT | F_FROZEN | PIN_MANY | (how & FIND_FILLING ? 0 : F_LOCKED);
+	const uint64_t state = F_PRESENT | F_FROZEN | PIN_MANY | (filling ? 0 : F_LOCKED);
 	uint64_t word = folio_flags(&s->folio);
 
-	for (;;) {
+	do {
 		if (__builtin_expect((word & state) != F_PRESENT, 0)) {
 			if ((word & (F_PRESENT | F_FROZEN)) != F_PRESENT)
 				return POOL_ABSENT;
 			return word & PIN_MANY ? POOL_TOO_MANY_PINS : POOL_FILLING;
 		}
-		if (how & FIND_MARK && p->ops->pin_accessed) {
-			if (p->ops->pin_accessed(p->engine, slot_id(p, s), &word, PIN_ONE))
-				return POOL_FOUND;
-		} else if (folio_cas_if(&s->folio, &word, word + PIN_ONE, false)) {
-			break;
-		}
-	}
-	if (how & FIND_MARK)
-		p->ops->mark_accessed(p->engine, &t->cpu, slot_id(p, s));
+	} while (!folio_cas_if(&s->folio, &word, word + PIN_ONE, false));
 	return POOL_FOUND;
 }
 
-static enum pool_found find_at(struct pool *p, struct pool_thread *t, const struct pool_ask *ask,
-			       uint32_t level, unsigned int how, struct pool_slot **slot)
+static enum pool_found find_at(struct pool *p, const struct pool_ask *ask, uint32_t level,
+			       bool filling, struct pool_slot **slot)
 {
 	struct pool_probe probe = pool_probe_start(p, ask->hash, level);
 
@@ -72,7 +62,7 @@ static enum pool_found find_at(struct pool *p, struct pool_thread *t, const stru
 		struct pool_slot *s = pool_slot(p, probe.at);
 
 		if (slot_named(s, ask)) {
-			enum pool_found found = pin(p, t, s, how);
+			enum pool_found found = pin(s, filling);
 
 			if (__builtin_expect(found == POOL_FOUND, 1)) {
 				if (__builtin_expect(slot_named(s, ask), 1)) {
@@ -92,13 +82,13 @@ static enum pool_found find_at(struct pool *p, struct pool_thread *t, const stru
 	return POOL_ABSENT;
 }
 
-enum pool_found pool_find(struct pool *p, struct pool_thread *t, const struct pool_ask *ask,
-			  unsigned int how, struct pool_slot **slot)
+enum pool_found pool_find(struct pool *p, const struct pool_ask *ask, bool filling,
+			  struct pool_slot **slot)
 {
 	uint32_t level = atomic_load_explicit(&p->level, memory_order_acquire);
 
 	for (;; level--) {
-		enum pool_found found = find_at(p, t, ask, level, how, slot);
+		enum pool_found found = find_at(p, ask, level, filling, slot);
 
 		if (found != POOL_ABSENT || !level)
 			return found;
@@ -176,12 +166,27 @@ void pool_release_slot(struct pool *p, struct pool_slot *s)
 	pool_wake(p);
 }
 
+/* Taken again, the folio is ours to remove, unless a thread holds it for itself: that one finds it
+ * frozen when it lets go. It may do so while we have our pin, and leave the rest to us: look again
+ * after ours is gone. */
+static void remove_unheld(struct pool *p, struct pool_slot *s, uint64_t word)
+{
+	while ((word & (F_PRESENT | F_FROZEN | F_PINS_MASK)) == (F_PRESENT | F_FROZEN)) {
+		if (!folio_cas_if(&s->folio, &word, word + PIN_ONE, false))
+			continue;
+		if (!pool_held(p, &s, 1)) {
+			pool_remove(p, s);
+			return;
+		}
+		atomic_fetch_sub_explicit(&s->folio.flags, PIN_ONE, memory_order_seq_cst);
+		if (pool_held(p, &s, 1))
+			return;
+		word = folio_flags(&s->folio);
+	}
+}
+
 void pool_last_pin(struct pool *p, struct pool_slot *s, uint64_t word)
 {
-	while ((word & (F_PRESENT | F_FROZEN | F_PINS_MASK)) == (F_PRESENT | F_FROZEN))
-		if (folio_cas_if(&s->folio, &word, word + PIN_ONE, false)) {
-			pool_remove(p, s);
-			break;
-		}
+	remove_unheld(p, s, word);
 	pool_wake(p);
 }

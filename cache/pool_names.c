@@ -9,7 +9,7 @@
 
 #include <sched.h>
 
-enum { BUSY_TRIES = 64 };
+enum { BUSY_TRIES = 64, DOOM_BATCH = 64 };
 
 /* Take the folio out of the engine. While another thread's reclaim has it, there is nothing to
  * take. */
@@ -43,13 +43,33 @@ void pool_remove(struct pool *p, struct pool_slot *s)
 	pool_release_slot(p, s);
 }
 
-bool pool_doom(struct pool *p, struct pool_slot *s)
+uint32_t pool_doom(struct pool *p, struct pool_slot *const *slots, uint32_t nr)
 {
-	uint64_t before = folio_change(p->engine, &s->folio, F_DIRTY | F_LOCKED, F_FROZEN);
+	uint32_t named = 0;
+	uint64_t held;
 
-	atomic_fetch_or_explicit(&s->state, SLOT_DOOMED, memory_order_release);
-	pool_drop_pin(p, s);
-	return !(before & F_FROZEN);
+	for (uint32_t i = 0; i < nr; i++) {
+		struct pool_slot *s = slots[i];
+
+		named += !(folio_change(p->engine, &s->folio, F_DIRTY | F_LOCKED, F_FROZEN) &
+			   F_FROZEN);
+		atomic_fetch_or_explicit(&s->state, SLOT_DOOMED, memory_order_release);
+	}
+	held = pool_held(p, slots, nr);
+	for (uint32_t i = 0; i < nr; i++) {
+		struct pool_slot *s = slots[i];
+		uint64_t word = folio_flags(&s->folio);
+
+		/* No new pins come to a frozen folio: ours is the only one, or the last to go takes
+		 * it out. */
+		if (!(held >> i & 1) && (word & F_PINS_MASK) == PIN_ONE) {
+			pool_remove(p, s);
+			pool_wake(p);
+		} else {
+			pool_drop_pin(p, s);
+		}
+	}
+	return named;
 }
 
 int foliage_pool_discard(struct foliage_pool *h, uint64_t object, uint64_t index)
@@ -73,38 +93,64 @@ static bool in_range(const struct pool_slot *s, const struct range *r)
 		(slot_object(s) == r->object && slot_index(s) - r->first <= r->last - r->first));
 }
 
-/* Doom what is in the slot if its name is in the range. */
-static bool doom_if(struct pool *p, struct pool_slot *s, const struct range *r)
-{
-	if (!in_range(s, r) || !pool_pin_slot(p, s))
-		return false;
-	if (!in_range(s, r)) {
-		pool_drop_pin(p, s);
-		return false;
-	}
-	return pool_doom(p, s);
-}
-
 static uint64_t all_slots(const struct pool *p)
 {
 	return pool_slots(p, atomic_load_explicit(&p->level, memory_order_acquire));
 }
 
+/* Pages that are going to be doomed, pinned: all of a batch cost one barrier. */
+struct batch {
+	uint32_t nr;
+	int64_t named;
+	struct pool_slot *slots[DOOM_BATCH];
+};
+
+static void doom_batch(struct pool *p, struct batch *b)
+{
+	b->named += pool_doom(p, b->slots, b->nr);
+	b->nr = 0;
+}
+
+static void batch_add(struct pool *p, struct batch *b, struct pool_slot *s)
+{
+	b->slots[b->nr++] = s;
+	if (b->nr == DOOM_BATCH)
+		doom_batch(p, b);
+}
+
+/* Every slot whose name is in the range. */
+static void doom_range(struct pool *p, struct batch *b, const struct range *r)
+{
+	for (uint64_t i = 0; i < all_slots(p); i++) {
+		struct pool_slot *s = pool_slot(p, i);
+
+		if (!in_range(s, r) || !pool_pin_slot(p, s))
+			continue;
+		if (in_range(s, r))
+			batch_add(p, b, s);
+		else
+			pool_drop_pin(p, s);
+	}
+}
+
 void pool_clear_space(struct foliage_pool *h)
 {
 	struct range r = {.space = h->space, .all = true};
+	struct batch b = {.nr = 0};
 	struct pool *p = h->core;
 
-	for (uint64_t i = 0; pool_thread(p) && i < all_slots(p); i++)
-		doom_if(p, pool_slot(p, i), &r);
+	if (!pool_thread(p))
+		return;
+	doom_range(p, &b, &r);
+	doom_batch(p, &b);
 }
 
 int64_t foliage_pool_truncate(struct foliage_pool *h, uint64_t object, uint64_t first,
 			      uint64_t last)
 {
 	struct range r = {.object = object, .first = first, .last = last, .space = h->space};
+	struct batch b = {.nr = 0};
 	struct pool *p = h->core;
-	int64_t nr = 0;
 
 	if (!pool_alive(p))
 		return -ECHILD;
@@ -113,34 +159,51 @@ int64_t foliage_pool_truncate(struct foliage_pool *h, uint64_t object, uint64_t 
 	if (last < first)
 		return 0;
 	if (last - first >= all_slots(p) / 16) {
-		for (uint64_t i = 0; i < all_slots(p); i++)
-			nr += doom_if(p, pool_slot(p, i), &r);
-		return nr;
-	}
-	for (uint64_t i = first;; i++) {
-		struct pool_ask ask = pool_name(h, object, i);
-		struct pool_slot *s;
+		doom_range(p, &b, &r);
+	} else {
+		for (uint64_t i = first;; i++) {
+			struct pool_ask ask = pool_name(h, object, i);
+			struct pool_slot *s;
 
-		if (pool_find(p, NULL, &ask, FIND_FILLING, &s) == POOL_FOUND)
-			nr += pool_doom(p, s);
-		if (i == last)
-			break;
+			if (pool_find(p, &ask, true, &s) == POOL_FOUND)
+				batch_add(p, &b, s);
+			if (i == last)
+				break;
+		}
 	}
-	return nr;
+	doom_batch(p, &b);
+	return b.named;
 }
 
 /* ---- rekey ---- */
 
-/* Make the only pin exclusive. */
-static bool freeze(struct pool_slot *s)
+static bool only_pin(uint64_t word, uint64_t state)
+{
+	return (word & (F_PRESENT | F_FROZEN | F_BARRED | F_PINS_MASK)) ==
+	       (F_PRESENT | state | PIN_ONE);
+}
+
+/* Make the only pin exclusive. Nobody else may have pinned the page for itself: bar that, look, and
+ * freeze if all is well. A name must not be frozen and come back, it might exist twice. */
+static bool freeze(struct pool *p, struct pool_slot *s)
 {
 	uint64_t word = folio_flags(&s->folio);
+	bool frozen = false;
 
 	do {
-		if ((word & (F_PRESENT | F_FROZEN | F_PINS_MASK)) != (F_PRESENT | PIN_ONE))
+		if (!only_pin(word, 0))
 			return false;
-	} while (!folio_cas_if(&s->folio, &word, word | F_FROZEN, false));
-	return true;
+	} while (!folio_cas_if(&s->folio, &word, word | F_BARRED, false));
+	if (!pool_held(p, &s, 1)) {
+		word = folio_flags(&s->folio);
+		do {
+			frozen = only_pin(word, F_BARRED);
+		} while (frozen &&
+			 !folio_cas_if(&s->folio, &word, (word | F_FROZEN) & ~F_BARRED, false));
+	}
+	if (!frozen)
+		folio_change(p->engine, &s->folio, F_BARRED, 0);
+	return frozen;
 }
 
 /* The frozen, singly pinned `from` goes over to `to`, which has a pin already, with everything
@@ -183,19 +246,19 @@ static int rekey_locked(struct pool *p, struct pool_thread *t, struct pool_slot 
 			const struct pool_ask *ask, struct pool_slot **out)
 {
 	struct pool_slot *to = NULL;
-	enum pool_found found = pool_find(p, t, ask, 0, &to);
+	enum pool_found found = pool_find(p, ask, false, &to);
 
 	if (found == POOL_FILLING || found == POOL_TOO_MANY_PINS)
 		return -EBUSY;
 	if (found == POOL_FOUND) {
-		if (!freeze(to)) {
+		if (!freeze(p, to)) {
 			pool_drop_pin(p, to);
 			return -EBUSY;
 		}
-		pool_doom(p, to);
+		pool_doom(p, &to, 1);
 	}
 	/* From here on nothing fails: a name that was frozen and came back might exist twice. */
-	if (!freeze(from))
+	if (!freeze(p, from))
 		return -EBUSY;
 	atomic_fetch_add(&p->used, 1);
 	to = pool_claim(p, ask);
@@ -224,6 +287,8 @@ int foliage_pool_rekey(struct foliage_pool *h, struct foliage_page **page, uint6
 	t = pool_thread(p);
 	if (!t)
 		return -ENOMEM;
+	pool_count_marks(p, t);
+	pool_local_to_counted(t, from);
 	if (from->object == object && from->index == index)
 		return 0;
 	if ((folio_flags(&from->folio) & (F_FROZEN | F_PINS_MASK)) != PIN_ONE)

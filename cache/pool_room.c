@@ -59,6 +59,8 @@ static void room_throttle(void *ctx)
 
 const struct foliage_backend pool_backend = {
 	.throttle = room_throttle,
+	.taken = pool_taken,
+	.given_back = pool_given_back,
 	.evict = room_evict,
 	.now_ms = room_now_ms,
 	.wake_flusher = room_wake_flusher,
@@ -68,6 +70,7 @@ static int64_t reclaim(struct pool *p, struct pool_thread *t)
 {
 	int64_t freed = 0;
 
+	pool_count_marks(p, t);
 	atomic_fetch_add(&p->reclaimers, 1);
 	/* A session may only have aged; a pool of clean pages yields in the end. */
 	for (int i = 0; i < SESSIONS && freed <= 0; i++)
@@ -248,7 +251,7 @@ void pool_wait_filled(struct pool *p, struct pool_thread *t, const struct pool_a
 	group_stall(ask->group, t, FOLIAGE_STALL_IO, true);
 	pthread_mutex_lock(&p->room_lock);
 	atomic_fetch_add(&p->waiting, 1);
-	if (pool_find(p, t, ask, 0, &s) == POOL_FILLING)
+	if (pool_find(p, ask, false, &s) == POOL_FILLING)
 		wait_a_slice(p, WAIT_SLICE_MS);
 	atomic_fetch_sub(&p->waiting, 1);
 	pthread_mutex_unlock(&p->room_lock);
@@ -337,6 +340,7 @@ static void set_starved(struct pool *p, const struct pool_ask *ask, enum lack la
 	if (lack == LACK_GROUP)
 		group_set_stuck(ask->group);
 	atomic_fetch_or(&p->starved, lack == LACK_GROUP ? STARVED_GROUP : STARVED_POOL);
+	pool_barrier(p);
 }
 
 /* Reclaim, and say so when it is in vain; false: there is no room. */

@@ -3,18 +3,40 @@
  * What belongs to a thread: the engine's batches and the counters of its fetches. The pool keeps a
  * list of them; a thread finds its own through a pthread key, whose destructor drains the batches
  * and saves the counters when the thread ends. In front of the key stands a thread-local copy of
- * the last answer, so that a hit does not pay a call; the pool's serial number tells it from an
- * earlier pool at the same address.
+ * the last answer, so that a hit does not pay a call.
  */
 #include "cache/pool.h"
 
 #include <stdlib.h>
 
-static _Thread_local struct {
-	const struct pool *pool;
-	uint64_t serial;
-	struct pool_thread *thread;
-} last __attribute__((tls_model("initial-exec")));
+_Thread_local struct pool_last pool_last;
+
+/* Accesses are counted in batches, because a locked instruction in the middle of a hit keeps the
+ * processor from fetching the next page meanwhile. They wait as long as the thread only hits: before
+ * it brings in a page, evicts, renames or ends, they are counted, in their order. The version in the
+ * folio word tells whether it is still the same stay of the same page. */
+void pool_count_marks(struct pool *p, struct pool_thread *t)
+{
+	uint32_t ids[POOL_MARKS], nr = 0, done = 0;
+
+	for (uint32_t i = 0; i < t->nr_marks; i++) {
+		uint32_t id = (uint32_t)t->marks[i];
+		uint64_t word = folio_flags(&pool_slot(p, id)->folio);
+
+		if (word & F_PRESENT && !((word ^ t->marks[i]) & F_VERSION_MASK))
+			ids[nr++] = id;
+	}
+	t->nr_marks = 0;
+	while (done < nr) {
+		if (p->ops->mark_run)
+			done += (uint32_t)p->ops->mark_run(p->engine, &t->cpu, ids + done,
+							   nr - done);
+		else
+			p->ops->mark_accessed(p->engine, &t->cpu, (folio_id)ids[done++]);
+		if (done < nr && !(folio_flags(&pool_slot(p, ids[done])->folio) & F_PRESENT))
+			done++; /* it has left meanwhile */
+	}
+}
 
 static void thread_unlink(struct pool *p, struct pool_thread *t)
 {
@@ -36,9 +58,10 @@ static void thread_exit(void *arg)
 	struct pool_thread *t = arg;
 	struct pool *p = t->pool;
 
-	last.pool = NULL;
+	pool_last.pool = NULL;
 	if (!pool_alive(p))
 		return; /* a forked child: the locks may be held for ever */
+	pool_count_marks(p, t);
 	foliage_cpu_exit(p->engine, &t->cpu);
 	thread_unlink(p, t);
 	free(t);
@@ -87,17 +110,8 @@ struct pool_thread *pool_thread_slow(struct pool *p)
 		p->threads = t;
 		pthread_mutex_unlock(&p->threads_lock);
 	}
-	last.pool = p;
-	last.serial = p->serial;
-	last.thread = t;
+	pool_last = (struct pool_last){p, p->serial, t};
 	return t;
-}
-
-struct pool_thread *pool_thread(struct pool *p)
-{
-	if (__builtin_expect(last.pool == p && last.serial == p->serial, 1))
-		return last.thread;
-	return pool_thread_slow(p);
 }
 
 void pool_threads_sum(struct pool *p, uint64_t sums[NR_COUNTS])

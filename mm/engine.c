@@ -296,7 +296,8 @@ int foliage_folio_add(struct foliage_engine *e, struct foliage_cpu *cpu, foliage
 	return 0;
 }
 
-/* The folio is on no list: forget it. Returns false when somebody pinned it meanwhile. */
+/* The folio is on no list: forget it. Returns false when somebody pinned it meanwhile, or did and
+ * left it dirty. */
 bool engine_release_folio(struct foliage_engine *e, folio_id id, bool force)
 {
 	struct folio *f = folio_at(e, id);
@@ -304,7 +305,7 @@ bool engine_release_folio(struct foliage_engine *e, folio_id id, bool force)
 	uint32_t owner = f->owner;
 
 	do {
-		if (!force && old & F_PINS_MASK)
+		if (!force && old & (F_PINS_MASK | F_DIRTY))
 			return false;
 	} while (!folio_cas(e, f, &old, (old & (F_VERSION_MASK | F_PINS_MASK)) + F_VERSION_ONE));
 	memcg_charge(e, e->lruvecs[owner].memcg, -flags_nr(old));

@@ -14,7 +14,7 @@ int engine_init_lruvec(struct foliage_engine *e, uint32_t index);
 void engine_fini_lruvec(struct foliage_engine *e, uint32_t index);
 
 /* The folio is on no list: forget it, uncharge. Unless `force`, false when somebody pinned it
- * meanwhile. */
+ * meanwhile, or made it dirty. */
 bool engine_release_folio(struct foliage_engine *e, folio_id id, bool force);
 
 /* foliage_folio_remove() of a folio that the caller has pinned and frozen, so that nobody else can

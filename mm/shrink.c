@@ -171,6 +171,8 @@ int64_t shrink_folio_list(struct foliage_engine *e, struct scan_control *sc, str
 	int64_t freed = 0;
 	uint32_t kept = 0;
 
+	if (e->backend.taken)
+		e->backend.taken(e->ctx, set->ids, set->nr);
 	for (uint32_t i = 0; i < set->nr; i++) {
 		folio_id id = set->ids[i];
 		uint64_t flags = folio_flags(folio_at(e, id));
@@ -197,6 +199,8 @@ int64_t shrink_folio_list(struct foliage_engine *e, struct scan_control *sc, str
 		set->ids[kept++] = id;
 	}
 	set->nr = kept;
+	if (e->backend.given_back)
+		e->backend.given_back(e->ctx);
 	return freed;
 }
 

@@ -135,6 +135,9 @@ enum foliage_fetch {
 	FOLIAGE_HINT_ONCE =
 		1 << 5, /* will not be needed again: does not count, nor make the past count */
 	FOLIAGE_HINT_WILL_NEED = 1 << 6, /* read ahead: the access that counts will follow */
+	/* The thread that fetches the page lets go of it, soon. Then a hit and its unpin need no
+	 * locked instruction; a thread has 8 such pins at a time, more are like any other. */
+	FOLIAGE_FETCH_LOCAL = 1 << 7,
 };
 
 enum { FOLIAGE_HIT = 0, FOLIAGE_NEW = 1 };

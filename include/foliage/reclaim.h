@@ -142,6 +142,10 @@ struct foliage_backend {
 	 */
 	void (*lock_taken)(void *ctx, uint32_t lruvec);
 	void (*lock_dropped)(void *ctx, uint32_t lruvec, uint32_t nr);
+	/* These folios are off their lists and examined now, some will be evicted; pin those that
+	 * must not be. That was all of them. Both or neither, in the same thread. */
+	void (*taken)(void *ctx, const foliage_folio *folios, uint32_t nr);
+	void (*given_back)(void *ctx);
 	/* Between batches: others may run. No lock is held. */
 	void (*yield)(void *ctx);
 	/* No lruvec of the node is old enough to be reclaimed under min_ttl_ms, or nothing can be

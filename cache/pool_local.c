@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Pins that a thread takes for itself (FOLIAGE_FETCH_LOCAL): it writes down the slot in a place of its
+ * own, looks at the folio word, and has pinned the page if that names it, is present and nobody wants
+ * it to leave. To let go it clears the place and looks at the word once more. That is a plain store
+ * and a load, each way; a counted pin is a locked instruction, each way, that also keeps the processor
+ * from starting on the next page.
+ *
+ * The price is paid by whoever takes pages away. It marks them first (ISOLATED by the engine, FROZEN,
+ * or BARRED), then makes every running thread of the process pass a full barrier (membarrier(2)), then
+ * reads the places of all threads: a thread whose place does not name the page yet will see the mark
+ * and take a counted pin instead, or wait for its turn. Pages that are held get a counted pin while the
+ * engine examines the batch. One barrier is for a batch, none is needed as long as no thread pins for
+ * itself, or only this one.
+ */
+#include "cache/pool.h"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+void pool_local_init(struct pool *p)
+{
+	p->can_local = !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+}
+
+void pool_local_begin(struct pool *p, struct pool_thread *t)
+{
+	atomic_store(&p->local, true);
+	atomic_thread_fence(memory_order_seq_cst);
+	t->local = true;
+}
+
+void pool_local_to_counted(struct pool_thread *t, struct pool_slot *s)
+{
+	unsigned int i = t ? pool_local_find(t, s) : POOL_HELD;
+
+	if (i == POOL_HELD)
+		return;
+	atomic_fetch_add_explicit(&s->folio.flags, PIN_ONE, memory_order_seq_cst);
+	atomic_store_explicit(&t->held[i], NULL, memory_order_release);
+	t->held_mask &= ~(1u << i);
+}
+
+/* Is this the only thread of the pool that pins for itself? The threads lock is held. */
+static bool alone(const struct pool *p)
+{
+	const struct pool_thread *t = p->threads;
+
+	return !t || (t == pool_last.thread && pool_last.pool == p && !t->next);
+}
+
+void pool_barrier(struct pool *p)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load(&p->local))
+		syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
+static uint64_t find_slot(struct pool_slot *const *slots, uint32_t nr, const struct pool_slot *s)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		if (slots[i] == s)
+			return UINT64_C(1) << i;
+	return 0;
+}
+
+uint64_t pool_held(struct pool *p, struct pool_slot *const *slots, uint32_t nr)
+{
+	uint64_t held = 0;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load(&p->local))
+		return 0;
+	pthread_mutex_lock(&p->threads_lock);
+	if (!alone(p))
+		pool_barrier(p);
+	for (struct pool_thread *t = p->threads; t; t = t->next)
+		for (int i = 0; i < POOL_HELD; i++) {
+			struct pool_slot *s =
+				atomic_load_explicit(&t->held[i], memory_order_acquire);
+
+			if (s)
+				held |= find_slot(slots, nr, s);
+		}
+	pthread_mutex_unlock(&p->threads_lock);
+	return held;
+}
+
+void pool_taken(void *ctx, const foliage_folio *ids, uint32_t nr)
+{
+	struct pool_slot *slots[MIN_LRU_BATCH];
+	struct pool *p = ctx;
+	struct pool_thread *t;
+	uint64_t held;
+
+	if (!atomic_load(&p->local) || nr > MIN_LRU_BATCH)
+		return;
+	for (uint32_t i = 0; i < nr; i++)
+		slots[i] = pool_slot(p, (uint64_t)ids[i]);
+	t = pool_thread(p);
+	for (held = pool_held(p, slots, nr); held; held &= held - 1) {
+		struct pool_slot *s = slots[__builtin_ctzll(held)];
+
+		atomic_fetch_add_explicit(&s->folio.flags, PIN_ONE, memory_order_seq_cst);
+		t->guards[t->nr_guards++] = s;
+	}
+}
+
+void pool_given_back(void *ctx)
+{
+	struct pool *p = ctx;
+	struct pool_thread *t;
+
+	if (!atomic_load(&p->local))
+		return;
+	t = pool_thread(p);
+	while (t->nr_guards)
+		pool_drop_pin(p, t->guards[--t->nr_guards]);
+}
