@@ -194,6 +194,7 @@ static int pool_locked(struct foliage_group *g, struct foliage_pool *h)
 		if (p->spaces[i])
 			continue;
 		h->space = i;
+		h->salt = pool_salt(i);
 		p->spaces[i] = h;
 		hold(g);
 		return 0;

@@ -61,7 +61,7 @@ static int make_alive(struct pool *p)
 		munmap(word, bytes);
 		return -ENOSYS;
 	}
-	atomic_store(word, 1);
+	atomic_store(word, p->serial);
 	p->alive = p->self.alive = word;
 	return 0;
 }
@@ -89,14 +89,14 @@ static uint64_t serial_number(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* How many pages of the typical size fit, each with its share of the tables: 2 slots and 2
+/* How many pages of the typical size fit, each with its share of the tables: 2 slots and 3
  * shadows a page. */
 static uint64_t typical_pages(const struct pool *p, const struct foliage_pool_options *o)
 {
 	uint64_t page =
 		(UINT64_C(1) << p->page_shift) + ((o->extra_bytes + 15) & ~15u) + sizeof(uint32_t);
 	uint64_t pages = (o->bytes - p->fixed_bytes) /
-			 (page + 2 * sizeof(struct pool_slot) + 2 * POOL_LINE / 5 + 1);
+			 (page + 2 * sizeof(struct pool_slot) + 3 * POOL_LINE / 5 + 1);
 
 	return MIN(MAX(pages, UINT64_C(16)), p->max_pages);
 }
@@ -140,6 +140,7 @@ static int make_tables(struct pool *p, const struct foliage_pool_options *o, cha
 		return bad(message, bytes, -EINVAL,
 			   "the budget has too many pages: choose a larger page_bytes");
 	p->base = (uint32_t)slots;
+	atomic_store(&p->nr_slots, slots);
 	p->request = (struct foliage_reclaim_request){
 		.nr = MIN(batch, (uint64_t)SWAP_CLUSTER_MAX),
 		.batch = (uint32_t)MIN(batch, (uint64_t)MIN_LRU_BATCH),
@@ -151,7 +152,7 @@ static int make_tables(struct pool *p, const struct foliage_pool_options *o, cha
 		return rc == -ENOENT ? -EINVAL : rc; /* no such policy */
 	p->ops = p->engine->ops;
 	p->slots = (char *)p->engine->folios;
-	return pool_shadows_init(&p->shadows, 2 * pages);
+	return pool_shadows_init(&p->shadows, 3 * pages);
 }
 
 static int fill_pool(struct pool *p, const struct foliage_pool_options *o, char *message,
@@ -349,7 +350,7 @@ static enum pool_found create(struct pool *p, struct pool_thread *t, const struc
 	}
 	if (!(ask->flags & (FOLIAGE_HINT_ONCE | FOLIAGE_HINT_WILL_NEED)))
 		p->ops->mark_accessed(p->engine, &t->cpu, slot_id(p, *slot));
-	pool_count(t, COUNT_CREATED);
+	pool_count(t, COUNT_CREATED, 1);
 	*rc = FOLIAGE_NEW;
 	return POOL_FOUND;
 }
@@ -385,78 +386,127 @@ static int fetch_until(struct pool *p, struct pool_thread *t, const struct pool_
 	}
 }
 
-static inline void let_go(struct pool *p, struct pool_thread *t, struct pool_slot *s)
+static void let_go(struct pool *p, struct pool_thread *t, struct pool_slot *s)
 {
 	unsigned int own = t ? pool_local_find(t, s) : POOL_HELD;
 
 	if (own < POOL_HELD)
-		pool_local_drop(p, t, s, own);
+		pool_local_clear(p, t, s, own);
 	else
 		pool_drop_pin(p, s);
 }
 
-/* Everything but a plain hit; `s`: pinned, but of another kind. */
-static __attribute__((noinline)) int fetch_slow(struct pool *p, struct pool_thread *t,
-						const struct pool_ask *ask, struct pool_slot *s,
-						struct foliage_page **page)
+/* At the first two places of the name; NULL: look properly. */
+static struct pool_slot *find_near(struct pool *p, struct pool_thread *t,
+				   const struct pool_ask *ask)
 {
+	const uint64_t care = F_PRESENT | F_FROZEN | PIN_MANY | F_LOCKED;
+	struct pool_slot *s = pool_near(p, ask->hash, ask->index);
+	uint64_t word;
+
+	if (ask->flags & FOLIAGE_FETCH_LOCAL && pool_local_pin(p, t, s, ask))
+		return s;
+	word = folio_flags(&s->folio);
+	if ((word & care) != F_PRESENT || !slot_named(s, ask) ||
+	    !folio_cas_if(&s->folio, &word, word + PIN_ONE, false))
+		return NULL;
+	if (__builtin_expect(slot_named(s, ask), 1))
+		return s;
+	pool_drop_pin(p, s);
+	return NULL;
+}
+
+static int fetch_thorough(struct pool *p, struct pool_thread *t, const struct pool_ask *ask,
+			  struct pool_slot **slot)
+{
+	struct pool_slot *s;
 	int rc = FOLIAGE_HIT;
 
 	if (ask->kind >= atomic_load_explicit(&p->frames.nr_kinds, memory_order_acquire))
-		rc = -EINVAL;
-	else if (!s)
+		return -EINVAL;
+	s = find_near(p, t, ask);
+	if (!s)
 		rc = fetch_until(p, t, ask, &s);
-	if (rc >= 0 && slot_kind(s) != ask->kind)
-		rc = -EINVAL;
-	if (rc == -EINVAL && s)
+	if (rc >= 0 && slot_kind(s) != ask->kind) {
 		let_go(p, t, s);
-	if (rc == FOLIAGE_HIT && !(ask->flags & HINTS))
-		pool_mark(p, t, s);
-	if (rc != -EINVAL && rc != -EAGAIN)
-		pool_count(t, rc == FOLIAGE_HIT ? COUNT_HITS : COUNT_MISSES);
+		return -EINVAL;
+	}
+	*slot = s;
+	return rc;
+}
+
+static int fetch_in(struct foliage_pool *h, struct foliage_group *group, uint64_t object,
+		    uint64_t index, int kind, unsigned int flags, struct foliage_page **page)
+{
+	struct pool_ask ask = pool_name(h, object, index);
+	struct pool *p = h->core;
+	struct pool_thread *t;
+	struct pool_slot *s;
+	int rc;
+
+	if (!pool_alive(p))
+		return -ECHILD;
+	t = pool_thread(p);
+	if (!t)
+		return -ENOMEM;
+	ask.group = group;
+	ask.kind = (uint32_t)kind;
+	ask.flags = flags;
+	rc = fetch_thorough(p, t, &ask, &s);
+	if (rc == FOLIAGE_HIT && !(flags & HINTS)) {
+		pool_mark(t, s, folio_flags(&s->folio));
+		if (pool_nr_marks(t) == POOL_MARKS)
+			pool_count_marks(p, t);
+	} else if (rc != -EINVAL && rc != -EAGAIN) {
+		pool_count(t, rc == FOLIAGE_HIT ? COUNT_HITS : COUNT_MISSES, 1);
+	}
 	if (rc >= 0)
 		*page = slot_page(s);
 	return rc;
 }
 
-static inline __attribute__((always_inline)) int fetch(struct foliage_pool *h,
-						       struct foliage_group *group, uint64_t object,
-						       uint64_t index, int kind, unsigned int flags,
-						       struct foliage_page **page)
+static __attribute__((noinline)) int fetch_any(struct foliage_pool *h, uint64_t object,
+					       uint64_t index, int kind, unsigned int flags,
+					       struct foliage_page **page)
 {
-	struct pool_ask ask = {
-		.object = object,
-		.index = index,
-		.hash = pool_hash(h->space, object, index),
-		.in = h,
-		.group = group,
-		.space = h->space,
-		.kind = (uint32_t)kind,
-		.flags = flags,
-	};
-	struct pool *p = h->core;
-	struct pool_thread *t;
-	struct pool_slot *s;
-
-	if (__builtin_expect(!pool_alive(p), 0))
-		return -ECHILD;
-	t = pool_thread(p);
-	if (__builtin_expect(!t, 0))
-		return -ENOMEM;
-	s = pool_find_near(p, t, &ask);
-	if (__builtin_expect(!s || slot_kind(s) != ask.kind, 0))
-		return fetch_slow(p, t, &ask, s, page);
-	if (!(flags & HINTS))
-		pool_mark(p, t, s);
-	pool_count(t, COUNT_HITS);
-	*page = slot_page(s);
-	return FOLIAGE_HIT;
+	return fetch_in(h, h->group, object, index, kind, flags, page);
 }
 
+static __attribute__((noinline)) int fetch_instead(struct foliage_pool *h, uint64_t object,
+						   uint64_t index, int kind, unsigned int flags,
+						   struct foliage_page **page)
+{
+	struct pool_thread *t = pool_last.thread;
+
+	pool_local_clear(h->core, t, atomic_load_explicit(&t->held[0], memory_order_relaxed), 0);
+	return fetch_any(h, object, index, kind, flags, page);
+}
+
+/* A hit that the thread pins for itself is this one straight piece: as many hits as fit into the
+ * processor's window wait for memory together. Everything else is jumped to. */
 int foliage_pool_fetch(struct foliage_pool *h, uint64_t object, uint64_t index, int kind,
 		       unsigned int flags, struct foliage_page **page)
 {
-	return fetch(h, h->group, object, index, kind, flags, page);
+	struct pool *p = h->core;
+	struct pool_thread *t = pool_thread_known(p);
+	uint32_t state = (uint32_t)kind << SLOT_KIND_SHIFT | h->space << SLOT_SPACE_SHIFT;
+	struct pool_slot *s;
+	uint64_t word;
+
+	if (__builtin_expect((flags & (FOLIAGE_FETCH_LOCAL | HINTS)) != FOLIAGE_FETCH_LOCAL || !t,
+			     0))
+		return fetch_any(h, object, index, kind, flags, page);
+	s = pool_near(p, pool_hash(h->salt, object, index), index);
+	if (__builtin_expect(pool_nr_marks(t) >= POOL_MARKS - 1 ||
+				     atomic_load_explicit(&t->held[0], memory_order_relaxed),
+			     0))
+		return fetch_any(h, object, index, kind, flags, page);
+	word = pool_local_set(t, s, 0, object, index, state);
+	if (__builtin_expect(!word, 0))
+		return fetch_instead(h, object, index, kind, flags, page);
+	pool_mark(t, s, word);
+	*page = slot_page(s);
+	return FOLIAGE_HIT;
 }
 
 int foliage_group_fetch(struct foliage_group *group, struct foliage_pool *h, uint64_t object,
@@ -464,7 +514,7 @@ int foliage_group_fetch(struct foliage_group *group, struct foliage_pool *h, uin
 {
 	if (group && group->pool != h->core)
 		return -EINVAL;
-	return fetch(h, group ? group : h->group, object, index, kind, flags, page);
+	return fetch_in(h, group ? group : h->group, object, index, kind, flags, page);
 }
 
 /* ---- letting go ---- */
@@ -484,28 +534,49 @@ int foliage_pool_ready(struct foliage_pool *h, struct foliage_page *page)
 	return 0;
 }
 
-int foliage_pool_unpin(struct foliage_pool *h, struct foliage_page *page, unsigned int flags)
+static __attribute__((noinline)) int unpin_any(struct foliage_pool *h, struct foliage_page *page,
+					       unsigned int flags)
 {
 	struct pool_slot *s = page_slot(page);
 	struct pool *p = h->core;
 
-	if (__builtin_expect(!pool_alive(p), 0))
+	if (!pool_alive(p))
 		return -ECHILD;
-	if (__builtin_expect(flags || atomic_load_explicit(&s->folio.flags, memory_order_relaxed) &
-					      F_LOCKED,
-			     0)) {
-		if (flags & FOLIAGE_UNPIN_DISCARD) {
-			pool_local_to_counted(pool_thread(p), s);
-			pool_doom(p, &s, 1);
-			return 0;
-		}
-		if (flags & (FOLIAGE_UNPIN_DIRTY | FOLIAGE_UNPIN_CLEAN))
-			folio_change(p->engine, &s->folio,
-				     flags & FOLIAGE_UNPIN_DIRTY ? 0 : F_DIRTY,
-				     flags & FOLIAGE_UNPIN_DIRTY ? F_DIRTY : 0);
-		unlock_page(p, s);
+	if (flags & FOLIAGE_UNPIN_DISCARD) {
+		pool_local_to_counted(pool_thread(p), s);
+		pool_doom(p, &s, 1);
+		return 0;
 	}
+	if (flags & (FOLIAGE_UNPIN_DIRTY | FOLIAGE_UNPIN_CLEAN))
+		folio_change(p->engine, &s->folio, flags & FOLIAGE_UNPIN_DIRTY ? 0 : F_DIRTY,
+			     flags & FOLIAGE_UNPIN_DIRTY ? F_DIRTY : 0);
+	if (folio_flags(&s->folio) & F_LOCKED)
+		unlock_page(p, s);
 	let_go(p, pool_thread(p), s);
+	return 0;
+}
+
+static __attribute__((noinline)) int last_pin(struct pool *p, struct pool_slot *s, uint64_t word)
+{
+	pool_last_pin(p, s, word);
+	return 0;
+}
+
+int foliage_pool_unpin(struct foliage_pool *h, struct foliage_page *page, unsigned int flags)
+{
+	struct pool_slot *s = page_slot(page);
+	struct pool *p = h->core;
+	struct pool_thread *t = pool_thread_known(p);
+	uint64_t word;
+
+	if (__builtin_expect(
+		    !t || flags || atomic_load_explicit(&t->held[0], memory_order_relaxed) != s, 0))
+		return unpin_any(h, page, flags);
+	atomic_store_explicit(&t->held[0], NULL, memory_order_release);
+	atomic_signal_fence(memory_order_seq_cst);
+	word = folio_flags(&s->folio);
+	if (__builtin_expect(word & F_FROZEN || pool_is_awaited(p), 0))
+		return last_pin(p, s, word);
 	return 0;
 }
 

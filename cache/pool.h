@@ -149,6 +149,7 @@ struct foliage_pool {
 	struct pool *core;
 	const _Atomic uint64_t *alive; /* a page that fork() wipes */
 	uint32_t space, wait_ms;
+	uint64_t salt;
 	struct foliage_group *group; /* of its new pages */
 	void (*dropped)(void *ctx, const struct foliage_page *page);
 	void *ctx;
@@ -168,13 +169,14 @@ struct pool_ask {
 
 struct pool {
 	/* Read by every hit. */
-	const _Atomic uint64_t *alive;
+	const _Atomic uint64_t *alive; /* `serial`, or 0 in a forked child */
 	char *slots;
 	const struct foliage_engine_policy *ops;
 	struct foliage_engine *engine;
 	uint64_t serial;
 	uint32_t base; /* slots at level 0 */
 	_Atomic uint32_t level;
+	_Atomic uint64_t nr_slots; /* at that level */
 	_Atomic uint32_t
 		starved; /* STARVED_*: reclaim found nothing, and nobody has let go since */
 	_Atomic uint32_t waiting; /* threads that wait, for room or for a page to be filled */
@@ -236,6 +238,11 @@ static inline struct pool_slot *page_slot(struct foliage_page *page)
 	return (struct pool_slot *)((char *)page - offsetof(struct folio, handle));
 }
 
+static inline uint32_t slot_state(const struct pool_slot *s)
+{
+	return atomic_load_explicit(&s->state, memory_order_relaxed);
+}
+
 static inline uint32_t slot_kind(const struct pool_slot *s)
 {
 	return atomic_load_explicit(&s->state, memory_order_relaxed) >> SLOT_KIND_SHIFT & 0xff;
@@ -256,14 +263,21 @@ static inline uint64_t slot_index(const struct pool_slot *s)
 	return __atomic_load_n(&s->index, __ATOMIC_RELAXED);
 }
 
-/* High bits choose the slot, low ones name the shadow. */
-static inline uint64_t pool_hash(uint32_t space, uint64_t object, uint64_t index)
+/* The high half chooses the slot. `salt`: of the name space. */
+static inline uint64_t pool_hash(uint64_t salt, uint64_t object, uint64_t index)
 {
-	uint64_t x = (index ^ (object << 40 | object >> 24)) * UINT64_C(0x9E3779B97F4A7C15) + space;
+	return ((index ^ (object << 40 | object >> 24)) + salt) * UINT64_C(0x9E3779B97F4A7C15);
+}
 
-	x ^= x >> 32;
-	x *= UINT64_C(0xD6E8FEB86659FD93);
-	return x ^ x >> 32;
+static inline uint64_t pool_salt(uint32_t space)
+{
+	return space * UINT64_C(0xC2B2AE3D27D4EB4F);
+}
+
+/* Another 32 bits, in which all of the name has its say: the stride, the shard, the shadow's name. */
+static inline uint32_t pool_hash_low(uint64_t hash)
+{
+	return (uint32_t)((hash ^ hash >> 32) * UINT64_C(0xD6E8FEB86659FD93) >> 32);
 }
 
 static inline uint64_t pool_slots(const struct pool *p, uint32_t level)
@@ -279,7 +293,7 @@ static inline bool slot_named(const struct pool_slot *s, const struct pool_ask *
 
 static inline uint64_t slot_hash(const struct pool_slot *s)
 {
-	return pool_hash(slot_space(s), slot_object(s), slot_index(s));
+	return pool_hash(pool_salt(slot_space(s)), slot_object(s), slot_index(s));
 }
 
 static inline struct pool_ask pool_name(struct foliage_pool *in, uint64_t object, uint64_t index)
@@ -287,7 +301,7 @@ static inline struct pool_ask pool_name(struct foliage_pool *in, uint64_t object
 	return (struct pool_ask){
 		.object = object,
 		.index = index,
-		.hash = pool_hash(in->space, object, index),
+		.hash = pool_hash(in->salt, object, index),
 		.in = in,
 		.group = in->group,
 		.space = in->space,
@@ -296,14 +310,14 @@ static inline struct pool_ask pool_name(struct foliage_pool *in, uint64_t object
 
 static inline pthread_mutex_t *pool_shard(struct pool *p, uint64_t hash)
 {
-	return &p->shards[hash % POOL_SHARDS].lock;
+	return &p->shards[pool_hash_low(hash) % POOL_SHARDS].lock;
 }
 
-static inline void pool_count(struct pool_thread *t, enum pool_count what)
+static inline void pool_count(struct pool_thread *t, enum pool_count what, uint64_t nr)
 {
 	uint64_t n = atomic_load_explicit(&t->counts[what], memory_order_relaxed);
 
-	atomic_store_explicit(&t->counts[what], n + 1, memory_order_relaxed);
+	atomic_store_explicit(&t->counts[what], n + nr, memory_order_relaxed);
 }
 
 /* -- pool_thread.c -- */
@@ -334,8 +348,13 @@ uint64_t pool_limit(const struct pool *p);
 
 /* -- pool_local.c -- */
 void pool_local_init(struct pool *p);
-/* From now on the thread may pin for itself. */
-void pool_local_begin(struct pool *p, struct pool_thread *t);
+/* held[0] of a thread of which evictors do not know yet that they must look. */
+#define POOL_NOT_YET ((struct pool_slot *)1)
+/* Pin for the thread in any of its places; the word, or 0: it must be a counted pin. */
+uint64_t pool_local_pin(struct pool *p, struct pool_thread *t, struct pool_slot *s,
+			const struct pool_ask *ask);
+/* Which of the thread's own pins is of this page; POOL_HELD: none. */
+unsigned int pool_local_find(const struct pool_thread *t, const struct pool_slot *s);
 /* If the thread has pinned the page for itself, make a counted pin of it. */
 void pool_local_to_counted(struct pool_thread *t, struct pool_slot *s);
 /* Whatever any thread does before it looks at the flags of a page that it holds has been seen. */
@@ -416,33 +435,49 @@ static inline struct pool_probe pool_probe_start(const struct pool *p, uint64_t 
 	uint64_t slots = pool_slots(p, level);
 
 	return (struct pool_probe){
-		.at = ((hash >> 32) * (slots / 2) >> 32) * 2 + (hash >> 31 & 1),
+		.at = (hash >> 32) * slots >> 32,
 		.slots = slots,
 	};
 }
 
-/* The last answer of pool_thread_slow(). The serial number tells the pool from an earlier one at the same
- * address. */
+/* The last answer of pool_thread_slow(). The serial number tells the pool from an earlier one at the
+ * same address, and a forked child's copy. */
 extern _Thread_local struct pool_last {
 	const struct pool *pool;
 	uint64_t serial;
 	struct pool_thread *thread;
 } pool_last __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-static inline struct pool_thread *pool_thread(struct pool *p)
+/* NULL: not known, or the pool is dead. */
+static inline struct pool_thread *pool_thread_known(const struct pool *p)
 {
-	if (__builtin_expect(pool_last.pool == p && pool_last.serial == p->serial, 1))
-		return pool_last.thread;
-	return pool_thread_slow(p);
+	if (__builtin_expect(pool_last.pool != p, 0) ||
+	    __builtin_expect(
+		    pool_last.serial != atomic_load_explicit(p->alive, memory_order_relaxed), 0))
+		return NULL;
+	return pool_last.thread;
 }
 
-/* It is an access, and will be counted before this thread does anything else than hits. */
-static inline void pool_mark(struct pool *p, struct pool_thread *t, struct pool_slot *s)
+static inline struct pool_thread *pool_thread(struct pool *p)
 {
-	t->marks[t->nr_marks++] =
-		(folio_flags(&s->folio) & F_VERSION_MASK) | (uint64_t)slot_id(p, s);
-	if (__builtin_expect(t->nr_marks == POOL_MARKS, 0))
-		pool_count_marks(p, t);
+	struct pool_thread *t = pool_thread_known(p);
+
+	return t ? t : pool_thread_slow(p);
+}
+
+static inline uint32_t pool_nr_marks(const struct pool_thread *t)
+{
+	return atomic_load_explicit(&t->nr_marks, memory_order_relaxed);
+}
+
+/* It is an access, and a hit, and will be counted before this thread does anything else than hits. There
+ * is room for it. */
+static inline void pool_mark(struct pool_thread *t, struct pool_slot *s, uint64_t word)
+{
+	uint32_t nr = pool_nr_marks(t);
+
+	t->marks[nr] = (word & F_VERSION_MASK) | (uint64_t)(uintptr_t)s;
+	atomic_store_explicit(&t->nr_marks, nr + 1, memory_order_relaxed);
 }
 
 /* Somebody may be interested in that a page was let go. */
@@ -464,88 +499,46 @@ static inline void pool_drop_pin(struct pool *p, struct pool_slot *s)
 		pool_last_pin(p, s, word);
 }
 
-/* Which of the thread's own pins is of this page; POOL_HELD: none. */
-static inline unsigned int pool_local_find(const struct pool_thread *t, const struct pool_slot *s)
-{
-	for (uint32_t mask = t->held_mask; mask; mask &= mask - 1) {
-		unsigned int i = (unsigned int)__builtin_ctz(mask);
-
-		if (atomic_load_explicit(&t->held[i], memory_order_relaxed) == s)
-			return i;
-	}
-	return POOL_HELD;
-}
-
 /* Whoever set FROZEN or starved and then looked at our pin either saw it gone, or we see that. */
-static inline void pool_local_drop(struct pool *p, struct pool_thread *t, struct pool_slot *s,
-				   unsigned int i)
+static inline void pool_local_clear(struct pool *p, struct pool_thread *t, struct pool_slot *s,
+				    unsigned int i)
 {
 	uint64_t word;
 
 	atomic_store_explicit(&t->held[i], NULL, memory_order_release);
-	t->held_mask &= ~(1u << i);
 	atomic_signal_fence(memory_order_seq_cst);
 	word = folio_flags(&s->folio);
 	if (__builtin_expect(word & F_FROZEN || pool_is_awaited(p), 0))
 		pool_last_pin(p, s, word);
 }
 
-/* Pin for this thread: it says so first and looks then, whoever evicts does it the other way round.
- * False: it must be a counted pin. */
-static inline bool pool_local_pin(struct pool *p, struct pool_thread *t, struct pool_slot *s,
-				  const struct pool_ask *ask)
+/* Pin for this thread in a place that is free: it says so first and looks then, whoever evicts does it
+ * the other way round. The word, or 0: it is not what it should be. */
+static inline uint64_t pool_local_set(struct pool_thread *t, struct pool_slot *s, unsigned int i,
+				      uint64_t object, uint64_t index, uint32_t state)
 {
-	const uint64_t state = F_PRESENT | F_FROZEN | F_LOCKED | F_ISOLATED | F_BARRED;
-	unsigned int i = (unsigned int)__builtin_ctz(~t->held_mask);
+	const uint64_t care = F_PRESENT | F_FROZEN | F_LOCKED | F_ISOLATED | F_BARRED;
+	uint64_t word, wrong;
 
-	if (__builtin_expect(i >= POOL_HELD || !t->local, 0)) {
-		if (i < POOL_HELD && p->can_local)
-			pool_local_begin(p, t);
-		return false;
-	}
 	atomic_store_explicit(&t->held[i], s, memory_order_release);
-	t->held_mask |= 1u << i;
 	atomic_signal_fence(memory_order_seq_cst);
-	if (__builtin_expect((folio_flags(&s->folio) & state) == F_PRESENT && slot_named(s, ask),
-			     1))
-		return true;
-	pool_local_drop(p, t, s, i);
-	return false;
+	word = folio_flags(&s->folio);
+	wrong = ((word & care) ^ F_PRESENT) | (slot_index(s) ^ index) | (slot_object(s) ^ object) |
+		((slot_state(s) ^ state) >> SLOT_KIND_SHIFT);
+	if (__builtin_expect(wrong != 0, 0))
+		return 0;
+	return word;
 }
 
-static inline bool pool_counted_pin(struct pool *p, struct pool_slot *s, const struct pool_ask *ask)
+/* The first two places of a name: most hits end here. Which of the two it is must not be a branch:
+ * guessed wrong, it is found out only when the line has come from memory, and the processor has to throw
+ * away what it has begun of the next hits. */
+static inline struct pool_slot *pool_near(const struct pool *p, uint64_t hash, uint64_t index)
 {
-	const uint64_t state = F_PRESENT | F_FROZEN | PIN_MANY | F_LOCKED;
-	uint64_t word = folio_flags(&s->folio);
+	uint64_t slots = atomic_load_explicit(&p->nr_slots, memory_order_acquire);
+	uint64_t at = (hash >> 32) * slots >> 32;
 
-	if (__builtin_expect((word & state) != F_PRESENT, 0) ||
-	    !folio_cas_if(&s->folio, &word, word + PIN_ONE, false))
-		return false;
-	if (__builtin_expect(slot_named(s, ask), 1))
-		return true;
-	pool_drop_pin(p, s);
-	return false;
-}
-
-/* The first two places of a name, without a loop: most hits end here. NULL: look properly. Which of
- * the two it is must not be a branch: guessed wrong, it is found out only when the line has come from
- * memory, and the processor has to throw away what it has begun of the next hits. */
-static inline __attribute__((always_inline)) struct pool_slot *
-pool_find_near(struct pool *p, struct pool_thread *t, const struct pool_ask *ask)
-{
-	struct pool_probe probe = pool_probe_start(
-		p, ask->hash, atomic_load_explicit(&p->level, memory_order_acquire));
-	const struct pool_slot *first = pool_slot(p, probe.at);
-	struct pool_slot *s;
-
-	__builtin_prefetch(pool_slot(p, probe.at ^ 1));
-	s = pool_slot(p, probe.at ^ (((slot_index(first) ^ ask->index) |
-				      (slot_object(first) ^ ask->object)) != 0));
-	if (__builtin_expect(!slot_named(s, ask), 0))
-		return NULL;
-	if (ask->flags & FOLIAGE_FETCH_LOCAL && pool_local_pin(p, t, s, ask))
-		return s;
-	return pool_counted_pin(p, s, ask) ? s : NULL;
+	return pool_slot(p, at ^ (slot_index(pool_slot(p, at)) != index));
 }
 
 #endif

@@ -31,7 +31,7 @@ probe_next(const struct pool *p, struct pool_probe *probe, uint64_t hash)
 	}
 	probe->second = false;
 	if (!probe->step)
-		probe->step = 2 + 4 * ((hash & UINT32_MAX) * (p->base / 4 - 1) >> 32);
+		probe->step = 2 + 4 * ((uint64_t)pool_hash_low(hash) * (p->base / 4 - 1) >> 32);
 	probe->at += probe->step;
 	if (probe->at >= probe->slots)
 		probe->at -= probe->slots;

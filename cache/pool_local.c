@@ -24,11 +24,40 @@ void pool_local_init(struct pool *p)
 	p->can_local = !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 }
 
-void pool_local_begin(struct pool *p, struct pool_thread *t)
+static void begin(struct pool *p, struct pool_thread *t)
 {
 	atomic_store(&p->local, true);
 	atomic_thread_fence(memory_order_seq_cst);
-	t->local = true;
+	atomic_store_explicit(&t->held[0], NULL, memory_order_release);
+}
+
+unsigned int pool_local_find(const struct pool_thread *t, const struct pool_slot *s)
+{
+	unsigned int i = 0;
+
+	while (i < POOL_HELD && atomic_load_explicit(&t->held[i], memory_order_relaxed) != s)
+		i++;
+	return i;
+}
+
+uint64_t pool_local_pin(struct pool *p, struct pool_thread *t, struct pool_slot *s,
+			const struct pool_ask *ask)
+{
+	uint32_t state = ask->kind << SLOT_KIND_SHIFT | ask->space << SLOT_SPACE_SHIFT;
+	unsigned int i;
+	uint64_t word;
+
+	if (!p->can_local)
+		return 0;
+	if (atomic_load_explicit(&t->held[0], memory_order_relaxed) == POOL_NOT_YET)
+		begin(p, t);
+	i = pool_local_find(t, NULL);
+	if (i == POOL_HELD)
+		return 0;
+	word = pool_local_set(t, s, i, ask->object, ask->index, state);
+	if (!word)
+		pool_local_clear(p, t, s, i);
+	return word;
 }
 
 void pool_local_to_counted(struct pool_thread *t, struct pool_slot *s)
@@ -39,7 +68,6 @@ void pool_local_to_counted(struct pool_thread *t, struct pool_slot *s)
 		return;
 	atomic_fetch_add_explicit(&s->folio.flags, PIN_ONE, memory_order_seq_cst);
 	atomic_store_explicit(&t->held[i], NULL, memory_order_release);
-	t->held_mask &= ~(1u << i);
 }
 
 /* Is this the only thread of the pool that pins for itself? The threads lock is held. */

@@ -39,7 +39,7 @@ void pool_remove(struct pool *p, struct pool_slot *s)
 	}
 	atomic_fetch_sub(&s->folio.flags, PIN_ONE);
 	if (s->data) /* not what a rekey left behind */
-		pool_count(t, COUNT_DISCARDED);
+		pool_count(t, COUNT_DISCARDED, 1);
 	pool_release_slot(p, s);
 }
 
@@ -299,7 +299,7 @@ int foliage_pool_rekey(struct foliage_pool *h, struct foliage_page **page, uint6
 	pthread_mutex_unlock(pool_shard(p, ask.hash));
 	if (rc)
 		return rc;
-	pool_count(t, COUNT_REKEYED);
+	pool_count(t, COUNT_REKEYED, 1);
 	*page = slot_page(to);
 	return 0;
 }

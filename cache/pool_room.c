@@ -31,7 +31,7 @@ static void room_evict(void *ctx, foliage_folio id, uint64_t shadow)
 	if (!(atomic_load_explicit(&s->state, memory_order_acquire) & SLOT_DOOMED))
 		pool_shadows_put(&p->shadows, slot_hash(s), shadow);
 	if (t && s->data) /* not what a rekey left behind */
-		pool_count(t, COUNT_EVICTED);
+		pool_count(t, COUNT_EVICTED, 1);
 	pool_release_slot(p, s);
 }
 
@@ -119,7 +119,7 @@ static bool empty_slab(struct pool *p, struct pool_thread *t, int kind, uint64_t
 	}
 	free(owners);
 	if (empty)
-		pool_count(t, COUNT_SLAB_MOVES);
+		pool_count(t, COUNT_SLAB_MOVES, 1);
 	return empty;
 }
 
@@ -169,6 +169,14 @@ static uint32_t slabs_at(const struct pool *p, uint64_t budget, uint32_t level)
 	return slabs < 2 ? 0 : (uint32_t)MIN(slabs, (uint64_t)p->frames.nr_slabs);
 }
 
+/* Between the two, the fast search looks in other places than names are put: it misses, and the thorough
+ * one finds them. */
+static void set_level(struct pool *p, uint32_t level)
+{
+	atomic_store_explicit(&p->level, level, memory_order_release);
+	atomic_store_explicit(&p->nr_slots, pool_slots(p, level), memory_order_release);
+}
+
 /* Double the table, if the frames can do with so much less. */
 static bool grow_table(struct pool *p, struct pool_thread *t)
 {
@@ -185,7 +193,7 @@ static bool grow_table(struct pool *p, struct pool_thread *t)
 			atomic_store(&p->frames.limit, MIN(slabs, before));
 			done = trim(p, t, slabs);
 			if (done)
-				atomic_store_explicit(&p->level, level + 1, memory_order_release);
+				set_level(p, level + 1);
 			else
 				atomic_store(&p->frames.limit, before);
 		}
@@ -268,7 +276,7 @@ static bool wait_for_room(struct pool *p, struct pool_thread *t, const struct po
 
 	if (!*deadline) {
 		*deadline = now + ask->in->wait_ms;
-		pool_count(t, COUNT_WAITS);
+		pool_count(t, COUNT_WAITS, 1);
 	}
 	if (now >= *deadline)
 		return false;
@@ -375,7 +383,7 @@ static int make_room(struct pool *p, struct pool_thread *t, const struct pool_as
 		if (try_hard(p, t, ask, lack, &idle))
 			continue;
 		if (!(ask->flags & FOLIAGE_FETCH_WAIT) || !wait_for_room(p, t, ask, &deadline)) {
-			pool_count(t, COUNT_NO_ROOM);
+			pool_count(t, COUNT_NO_ROOM, 1);
 			group_count_no_room(ask->group);
 			return -ENOBUFS;
 		}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the pool remembers of pages that left: their shadows, in buckets of one cache line, five to
- * a bucket, each under 32 bits of its name's hash. A full bucket forgets the one that came first,
+ * a bucket, each under 32 bits of its name's hash, oldest first. A full bucket forgets the first,
  * which is also the first that a refault would no longer count as recent. So memory is fixed, and
  * there is room for the evictions of the last few generations.
  *
- * A bucket has a lock of one bit; evictions and insertions take it for a few instructions.
+ * A bucket has a lock of one word; evictions and insertions take it for a few instructions.
  */
 #include "cache/pool.h"
 
@@ -14,10 +14,9 @@
 #include "base/mem.h"
 
 enum { BUCKET_ENTRIES = 5 };
-#define BUCKET_LOCKED (UINT32_C(1) << 31)
 
 struct shadow_bucket {
-	_Atomic uint32_t head; /* the lock, and which entry is replaced next */
+	_Atomic uint32_t locked;
 	uint32_t name[BUCKET_ENTRIES];
 	uint64_t shadow[BUCKET_ENTRIES];
 };
@@ -42,30 +41,31 @@ static struct shadow_bucket *bucket_lock(struct pool_shadows *s, uint64_t hash)
 {
 	struct shadow_bucket *b = &s->buckets[(hash >> 32) * s->nr >> 32];
 
-	while (atomic_fetch_or_explicit(&b->head, BUCKET_LOCKED, memory_order_acquire) &
-	       BUCKET_LOCKED)
+	while (atomic_exchange_explicit(&b->locked, 1, memory_order_acquire))
 		sched_yield();
 	return b;
 }
 
-static void bucket_unlock(struct shadow_bucket *b, uint32_t hand)
+static void bucket_unlock(struct shadow_bucket *b)
 {
-	atomic_store_explicit(&b->head, hand, memory_order_release);
-}
-
-static uint32_t bucket_hand(struct shadow_bucket *b)
-{
-	return atomic_load_explicit(&b->head, memory_order_relaxed) & ~BUCKET_LOCKED;
+	atomic_store_explicit(&b->locked, 0, memory_order_release);
 }
 
 void pool_shadows_put(struct pool_shadows *s, uint64_t hash, uint64_t shadow)
 {
 	struct shadow_bucket *b = bucket_lock(s, hash);
-	uint32_t hand = bucket_hand(b);
+	int i = 0;
 
-	b->name[hand] = (uint32_t)hash;
-	b->shadow[hand] = shadow;
-	bucket_unlock(b, (hand + 1) % BUCKET_ENTRIES);
+	/* The first that is free, or else the oldest, makes way; younger ones move up. */
+	while (i < BUCKET_ENTRIES && b->shadow[i])
+		i++;
+	for (i %= BUCKET_ENTRIES; i + 1 < BUCKET_ENTRIES; i++) {
+		b->name[i] = b->name[i + 1];
+		b->shadow[i] = b->shadow[i + 1];
+	}
+	b->name[i] = pool_hash_low(hash);
+	b->shadow[i] = shadow;
+	bucket_unlock(b);
 }
 
 uint64_t pool_shadows_take(struct pool_shadows *s, uint64_t hash)
@@ -74,10 +74,10 @@ uint64_t pool_shadows_take(struct pool_shadows *s, uint64_t hash)
 	uint64_t shadow = 0;
 
 	for (int i = 0; i < BUCKET_ENTRIES; i++)
-		if (b->shadow[i] && b->name[i] == (uint32_t)hash) {
+		if (b->shadow[i] && b->name[i] == pool_hash_low(hash)) {
 			shadow = b->shadow[i];
 			b->shadow[i] = 0;
 		}
-	bucket_unlock(b, bucket_hand(b));
+	bucket_unlock(b);
 	return shadow;
 }

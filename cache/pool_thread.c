@@ -17,16 +17,18 @@ _Thread_local struct pool_last pool_last;
  * folio word tells whether it is still the same stay of the same page. */
 void pool_count_marks(struct pool *p, struct pool_thread *t)
 {
-	uint32_t ids[POOL_MARKS], nr = 0, done = 0;
+	uint32_t ids[POOL_MARKS], marks = pool_nr_marks(t), nr = 0, done = 0;
 
-	for (uint32_t i = 0; i < t->nr_marks; i++) {
-		uint32_t id = (uint32_t)t->marks[i];
-		uint64_t word = folio_flags(&pool_slot(p, id)->folio);
+	for (uint32_t i = 0; i < marks; i++) {
+		struct pool_slot *s =
+			(struct pool_slot *)(uintptr_t)(t->marks[i] & ~F_VERSION_MASK);
+		uint64_t word = folio_flags(&s->folio);
 
 		if (word & F_PRESENT && !((word ^ t->marks[i]) & F_VERSION_MASK))
-			ids[nr++] = id;
+			ids[nr++] = (uint32_t)slot_id(p, s);
 	}
-	t->nr_marks = 0;
+	pool_count(t, COUNT_HITS, marks);
+	atomic_store_explicit(&t->nr_marks, 0, memory_order_relaxed);
 	while (done < nr) {
 		if (p->ops->mark_run)
 			done += (uint32_t)p->ops->mark_run(p->engine, &t->cpu, ids + done,
@@ -97,7 +99,9 @@ struct pool_thread *pool_thread_slow(struct pool *p)
 		if (!t)
 			return NULL;
 		*t = (struct pool_thread){
-			.pool = p, .cpu.batch = p->request.nr > 31 ? 31 : (uint32_t)p->request.nr};
+			.pool = p,
+			.held[0] = POOL_NOT_YET,
+			.cpu.batch = p->request.nr > 31 ? 31 : (uint32_t)p->request.nr};
 		if (pthread_setspecific(p->key, t)) {
 			free(t);
 			return NULL;
@@ -122,5 +126,7 @@ void pool_threads_sum(struct pool *p, uint64_t sums[NR_COUNTS])
 		for (struct pool_thread *t = p->threads; t; t = t->next)
 			sums[i] += atomic_load_explicit(&t->counts[i], memory_order_relaxed);
 	}
+	for (struct pool_thread *t = p->threads; t; t = t->next)
+		sums[COUNT_HITS] += pool_nr_marks(t);
 	pthread_mutex_unlock(&p->threads_lock);
 }

@@ -8,6 +8,7 @@
  *               6.12 read them apart (B.2).
  *       12..    the F_* flags below
  *       36..47  pins: somebody outside holds the folio; reclaim keeps it
+ *       48      the backend's own
  *       52..63  version: changes whenever the folio leaves its lists, so that a compare-exchange
  *               prepared before cannot succeed after (no ABA across an eviction)
  *

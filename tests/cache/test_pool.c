@@ -397,7 +397,9 @@ static void *hit(void *arg)
 
 	for (int round = 0; round < 200; round++)
 		for (uint64_t i = 0; i < 500; i++)
-			if (foliage_pool_fetch(h->pool, 1, i, h->kind, 0, &page) == FOLIAGE_HIT) {
+			if (foliage_pool_fetch(h->pool, 1, i, h->kind,
+					       round % 2 ? FOLIAGE_FETCH_LOCAL : 0,
+					       &page) == FOLIAGE_HIT) {
 				h->hits++;
 				foliage_pool_unpin(h->pool, page, 0);
 			}

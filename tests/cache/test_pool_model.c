@@ -81,8 +81,9 @@ static void step_fetch(struct model *m)
 {
 	static const unsigned int hints[] = {
 		0, 0, 0, FOLIAGE_HINT_ONCE, FOLIAGE_HINT_SEQUENTIAL, FOLIAGE_HINT_WILL_NEED};
-	unsigned int o = below(m, OBJECTS),
-		     flags = hints[below(m, 6)] | (below(m, 2) ? FOLIAGE_FETCH_READY : 0);
+	unsigned int o = below(m, OBJECTS), flags = hints[below(m, 6)] |
+						    (below(m, 2) ? FOLIAGE_FETCH_READY : 0) |
+						    (below(m, 2) ? FOLIAGE_FETCH_LOCAL : 0);
 	uint32_t i = below(m, 3) ? below(m, INDEXES / 8) : below(m, INDEXES);
 	struct model_page *mp = &m->pages[o][i];
 	struct foliage_page *page;

@@ -69,7 +69,9 @@ static void access_page(struct worker *w)
 
 	if (splitmix64_below(&w->rng, 2))
 		index /= 16;
-	rc = foliage_pool_fetch(s->pool, object, index, s->kinds[object], FOLIAGE_FETCH_CREATE,
+	rc = foliage_pool_fetch(s->pool, object, index, s->kinds[object],
+				FOLIAGE_FETCH_CREATE |
+					(splitmix64_below(&w->rng, 3) ? FOLIAGE_FETCH_LOCAL : 0),
 				&page);
 	if (rc == FOLIAGE_NEW) {
 		fill(page);
@@ -98,7 +100,9 @@ static void rename_page(struct worker *w)
 	uint64_t from = splitmix64_below(&w->rng, 50), to = splitmix64_below(&w->rng, 50);
 	struct foliage_page *page;
 	int rc = foliage_pool_fetch(s->pool, w->object, from, s->kinds[SHARED],
-				    FOLIAGE_FETCH_CREATE | FOLIAGE_FETCH_READY, &page);
+				    FOLIAGE_FETCH_CREATE | FOLIAGE_FETCH_READY |
+					    (to % 2 ? FOLIAGE_FETCH_LOCAL : 0),
+				    &page);
 
 	if (rc < 0) {
 		s->busy++;
