@@ -42,6 +42,7 @@ enum {
 /* What waits in a new folio, in folio.spare. A folio that left its batch for good leaves the mark
  * behind, and fgw_queue() makes it good when the folio is next used. */
 enum arrival { ARRIVAL_NONE, ARRIVAL_NEW, ARRIVAL_REFAULT, ARRIVAL_SHADOW };
+enum { ARRIVAL_FAULT = 4 }; /* beside the others: a fault brought it in */
 
 /* ---- accesses ---- */
 
@@ -185,8 +186,8 @@ static void fgw_queue(struct foliage_engine *e, struct foliage_cpu *cpu, folio_i
 	struct folio *f = folio_at(e, id);
 	uint64_t flags = folio_flags(f), set;
 
-	(void)cpu;
 	f->spare = f->spare == ARRIVAL_SHADOW ? ARRIVAL_REFAULT : ARRIVAL_NEW;
+	f->spare |= cpu->in_lru_fault ? ARRIVAL_FAULT : 0;
 	set = fgw_clock(folio_lruvec(e, f), flags_type(flags)) & F_GEN_MASK;
 	if (fgw_knobs(e)->born)
 		set |= F_READAHEAD;
@@ -278,7 +279,8 @@ static bool goes_to_main(struct foliage_engine *e, struct lruvec *lv, unsigned i
 static void fgw_add(struct foliage_engine *e, struct lruvec *lv, folio_id id, bool reclaiming)
 {
 	struct folio *f = folio_at(e, id);
-	enum arrival arrival = f->spare;
+	bool faulted = f->spare & ARRIVAL_FAULT;
+	enum arrival arrival = f->spare & (ARRIVAL_FAULT - 1);
 	uint32_t link = (uint32_t)f->prev;
 	uint64_t old = folio_change(e, f, F_ISOLATED | F_ACTIVE, F_LRU);
 	unsigned int type = flags_type(old);
@@ -288,6 +290,8 @@ static void fgw_add(struct foliage_engine *e, struct lruvec *lv, folio_id id, bo
 	main = !reclaiming && goes_to_main(e, lv, type, old, arrival, link);
 	if (main)
 		fgw_link_m(e, lv, id, fgw_clock(lv, type));
+	else if (faulted && old & F_READAHEAD && !reclaiming && fgw_knobs(e)->fresh > 0)
+		fgw_link_f(e, lv, id);
 	else
 		fgw_link_p(e, lv, id, reclaiming);
 	folio_event(e, id, FOLIAGE_EV_ADD, main ? FOLIAGE_WHY_PLACE : FOLIAGE_WHY_PROBATION, -1,
@@ -369,6 +373,9 @@ static void fgw_reparent(struct foliage_engine *e, struct lruvec *child, struct 
 		uint64_t clock = fgw_clock(child, type), at = fgw_clock(parent, type);
 		uint64_t window = at - parent->fgw->type[type].oldest;
 
+		splice(e, child, fgw_list_f(type), parent, fgw_list_f(type));
+		parent->fgw->type[type].fresh += child->fgw->type[type].fresh;
+		child->fgw->type[type].fresh = 0;
 		splice(e, child, fgw_list_p(type), parent, fgw_list_p(type));
 		for (uint64_t seq = clock;; seq--) {
 			splice(e, child, fgw_list_m(type, seq), parent,
@@ -398,8 +405,9 @@ static folio_id hottest(const struct foliage_engine *e, struct lruvec *lv, bool 
 		}
 	*active = false;
 	for (unsigned int type = 0; type < NR_TYPES; type++)
-		if (!list_empty(e, list_head(lv->index, fgw_list_p(type))))
-			return list_first(e, list_head(lv->index, fgw_list_p(type)));
+		for (int list = fgw_list_f(type); list <= fgw_list_p(type); list++)
+			if (!list_empty(e, list_head(lv->index, list)))
+				return list_first(e, list_head(lv->index, list));
 	return FOLIO_NONE;
 }
 
@@ -512,6 +520,10 @@ static const struct foliage_knob knobs[] = {
 	UINT_KNOB(young_refs, 1, 1, 7, "accesses that a young bit stands for"),
 	UINT_KNOB(exec_refs, 2, 1, 7,
 		  "accesses that a young bit of an executable mapping stands for"),
+	REAL_KNOB(fresh, 0.1, 0, 1,
+		  "pages that faults brought in are fresh, in parts of P's target, before their "
+		  "young "
+		  "bits are cleared; 0: these count when P's tail is looked at"),
 	BOOL_KNOB(born, 1, "the access that a page was brought in for does not count (rule 2)"),
 	BOOL_KNOB(noio, 1, "reclaim without I/O leaves anon alone while the swap cache is small"),
 	BOOL_KNOB(memcg_abort, 1, "memcg-limit reclaim stops once its target is met"),

@@ -2,10 +2,11 @@
  *
  * FG-W, frequency-guided working set: Foliage's own policy. docs/fg-w.md is its specification.
  *
- *   P   probation, one FIFO for each type
+ *   F   fresh: what faults brought in, until the young bits that the faults left are cleared
+ *   P   probation, one FIFO for each type; F counts as a part of it
  *   M   the main part: up to 32 lists, one for each generation (FIFO each), lists[seq mod 32]
  *
- *        new, or refault too far ---> head  P  tail ---> refs 0: evicted
+ *        new, or refault too far ---> head (F) P  tail ---> refs 0: evicted
  *        refault inside M's reach                   \--> refs > 0: to M's list of its stamp
  *                          \---> newest ... M ... oldest ---> refs 0: evicted
  *                                  ^---- refs > 0: halved, once more round ----/
@@ -57,6 +58,7 @@ struct fgw_knobs {
 	uint32_t walk_every;   /* ticks between two page-table walks; 0: no walks */
 	uint32_t young_refs,
 		exec_refs;    /* what a young bit counts, and one of an executable mapping */
+	double fresh;         /* F's size, in parts of P's target; 0: no F */
 	uint32_t born;        /* the access that a page was brought in for does not count */
 	uint32_t noio;        /* without I/O, anon counts only if the swap cache is large (D.2) */
 	uint32_t memcg_abort; /* memcg-limit reclaim stops once its target is met */
@@ -69,6 +71,7 @@ struct fgw_type {
 	_Atomic uint64_t room; /* C in pages when reclaim last ran; 0: it never has */
 	uint64_t fill_seq;     /* the clock when the first fill ended */
 	double target;         /* P's wanted size in pages, once there is a room */
+	uint64_t fresh;        /* pages on F */
 	counter_t evicted[2];  /* pages evicted from P and from M, ever */
 	/* Refaults that a little more room would have spared, for the choice between anon and
 	 * file: in this window, and before. */
@@ -87,9 +90,14 @@ static inline const struct fgw_knobs *fgw_knobs(const struct foliage_engine *e)
 	return e->knobs;
 }
 
+static inline int fgw_list_f(unsigned int type)
+{
+	return LIST_FGW + (int)type * (FGW_GENS + 2);
+}
+
 static inline int fgw_list_p(unsigned int type)
 {
-	return LIST_FGW + (int)type * (FGW_GENS + 1);
+	return fgw_list_f(type) + 1;
 }
 
 static inline int fgw_list_m(unsigned int type, uint64_t seq)
@@ -99,12 +107,18 @@ static inline int fgw_list_m(unsigned int type, uint64_t seq)
 
 static inline unsigned int fgw_type_of_list(int list)
 {
-	return (unsigned int)(list - LIST_FGW) / (FGW_GENS + 1);
+	return (unsigned int)(list - LIST_FGW) / (FGW_GENS + 2);
 }
 
+static inline bool fgw_is_f(int list)
+{
+	return (list - LIST_FGW) % (FGW_GENS + 2) == 0;
+}
+
+/* P, or F, which is its first part. */
 static inline bool fgw_is_p(int list)
 {
-	return (list - LIST_FGW) % (FGW_GENS + 1) == 0;
+	return (list - LIST_FGW) % (FGW_GENS + 2) <= 1;
 }
 
 static inline uint64_t fgw_clock(const struct lruvec *lv, unsigned int type)
@@ -174,8 +188,9 @@ void fgw_move_target(const struct foliage_engine *e, struct lruvec *lv, unsigned
 		     double pages);
 /* `nr` pages have come in: the clock may tick. */
 void fgw_tick(struct foliage_engine *e, struct lruvec *lv, unsigned int type, int64_t nr);
-/* Put a folio that is on no list on P, at its head or tail; on M, at the head of list `seq`. Take
+/* Put a folio that is on no list on F; on P, at its head or tail; on M, at the head of list `seq`. Take
  * it off. */
+void fgw_link_f(struct foliage_engine *e, struct lruvec *lv, folio_id id);
 void fgw_link_p(struct foliage_engine *e, struct lruvec *lv, folio_id id, bool tail);
 void fgw_link_m(struct foliage_engine *e, struct lruvec *lv, folio_id id, uint64_t seq);
 void fgw_unlink(struct foliage_engine *e, struct lruvec *lv, folio_id id);

@@ -14,6 +14,7 @@ struct scan {
 	int budget;     /* folios that may still be looked at */
 	int64_t pages;  /* isolated */
 	bool main;      /* P's pages cannot go: M gives, whatever P's size is */
+	uint32_t fresh; /* isolated from F, to have their young bits cleared */
 	bool unusable;  /* met some that this request may not free */
 	uint64_t stale; /* ticks without use after which M gives first; 0: never */
 	struct folio_set *out;
@@ -116,21 +117,56 @@ static folio_id main_victim(struct foliage_engine *e, struct lruvec *lv, struct 
 	return fgw_age(clock, folio_flags(folio_at(e, tail))) >= s->stale ? tail : FOLIO_NONE;
 }
 
+/* A page that a fault brought in leaves F: the young bit of that fault is cleared, outside the lock,
+ * so that at P's tail a young bit is an access. One whose fault was seen already goes on. */
+static void examine_fresh(struct foliage_engine *e, struct lruvec *lv, struct scan *s, folio_id id)
+{
+	struct folio *f = folio_at(e, id);
+	uint64_t old = folio_flags(f), pending = F_MAPPED | F_READAHEAD;
+
+	s->budget--;
+	fgw_unlink(e, lv, id);
+	if ((old & pending) != pending || !flags_evictable(old)) {
+		fgw_link_p(e, lv, id, false);
+		return;
+	}
+	while (!folio_cas(e, f, &old, ((old & ~F_LRU) | F_ISOLATED) + F_VERSION_ONE))
+		;
+	s->out->ids[s->out->nr++] = id;
+	s->fresh++;
+}
+
+static folio_id probation_victim(struct foliage_engine *e, struct lruvec *lv, unsigned int type,
+				 bool *fresh)
+{
+	uint64_t limit = (uint64_t)(fgw_knobs(e)->fresh * (double)fgw_target(e, lv, type));
+	folio_id head = list_head(lv->index, fgw_list_p(type)), id = list_last(e, head);
+
+	*fresh = lv->fgw->type[type].fresh > limit || id == head;
+	if (!*fresh)
+		return id;
+	head = list_head(lv->index, fgw_list_f(type));
+	return list_last(e, head);
+}
+
 static bool examine_next(struct foliage_engine *e, struct lruvec *lv, const struct scan_control *sc,
 			 struct scan *s)
 {
 	folio_id id = main_victim(e, lv, s);
-	bool main = id != FOLIO_NONE;
+	bool main = id != FOLIO_NONE, fresh = false;
 
 	if (!main) {
-		id = list_last(e, list_head(lv->index, fgw_list_p(s->type)));
+		id = probation_victim(e, lv, s->type, &fresh);
 		if (id < 0)
 			return false;
 		__builtin_prefetch(folio_at(e, folio_at(e, id)->prev));
 	}
 	if (s->budget <= 0)
 		return false;
-	examine(e, lv, sc, s, id, main);
+	if (fresh)
+		examine_fresh(e, lv, s, id);
+	else
+		examine(e, lv, sc, s, id, main);
 	return true;
 }
 
@@ -191,6 +227,8 @@ enum references fgw_references(struct foliage_engine *e, struct scan_control *sc
 		fgw_count(e, lv, id, old,
 			  ref->exec && type == TYPE_FILE ? k->exec_refs : k->young_refs,
 			  FOLIAGE_WHY_YOUNG);
+	if (fgw_is_f(f->list))
+		return REFERENCES_KEEP;
 	old = folio_flags(f);
 	refs = flags_fg_refs(old);
 	if (!refs || (k->chance == FGW_CHANCE_NONE && !ref->ptes && !fgw_is_p(f->list)))
@@ -263,7 +301,7 @@ static int evict(struct foliage_engine *e, struct lruvec *lv, struct scan_contro
 	lruvec_unlock(e, lv, (uint32_t)looked);
 	if (set.nr)
 		freed = shrink_folio_list(e, sc, &set);
-	note_batch(p, s.type, !freed && (set.nr || s.unusable));
+	note_batch(p, s.type, !freed && (set.nr > s.fresh || s.unusable));
 	if (set.nr)
 		putback_folios(e, &set);
 	stat_add(e, lv, s.type == TYPE_ANON ? STAT_PGSTEAL_ANON : STAT_PGSTEAL_FILE, freed);

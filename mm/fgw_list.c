@@ -161,14 +161,15 @@ void fgw_tick(struct foliage_engine *e, struct lruvec *lv, unsigned int type, in
 /* ---- on and off the lists ---- */
 
 static void link_folio(struct foliage_engine *e, struct lruvec *lv, folio_id id, int list,
-		       bool main, bool tail)
+		       bool tail)
 {
 	struct folio *f = folio_at(e, id);
 	uint64_t flags = folio_flags(f);
 	unsigned int type = flags_type(flags);
+	bool main = !fgw_is_p(list);
 
 	/* Generations are spliced without touching pages: every page of M names the same list. */
-	folio_set_list(f, main ? fgw_list_m(type, 0) : fgw_list_p(type));
+	folio_set_list(f, main ? fgw_list_m(type, 0) : list);
 	if (tail)
 		list_add_tail(e, list_head(lv->index, list), id);
 	else
@@ -176,24 +177,35 @@ static void link_folio(struct foliage_engine *e, struct lruvec *lv, folio_id id,
 	counter_add(e, fgw_size(lv, type, main), flags_nr(flags));
 }
 
+void fgw_link_f(struct foliage_engine *e, struct lruvec *lv, folio_id id)
+{
+	uint64_t flags = folio_flags(folio_at(e, id));
+	unsigned int type = flags_type(flags);
+
+	link_folio(e, lv, id, fgw_list_f(type), false);
+	lv->fgw->type[type].fresh += (uint64_t)flags_nr(flags);
+}
+
 void fgw_link_p(struct foliage_engine *e, struct lruvec *lv, folio_id id, bool tail)
 {
-	link_folio(e, lv, id, fgw_list_p(flags_type(folio_flags(folio_at(e, id)))), false, tail);
+	link_folio(e, lv, id, fgw_list_p(flags_type(folio_flags(folio_at(e, id)))), tail);
 }
 
 void fgw_link_m(struct foliage_engine *e, struct lruvec *lv, folio_id id, uint64_t seq)
 {
-	link_folio(e, lv, id, fgw_list_m(flags_type(folio_flags(folio_at(e, id))), seq), true,
-		   false);
+	link_folio(e, lv, id, fgw_list_m(flags_type(folio_flags(folio_at(e, id))), seq), false);
 }
 
 void fgw_unlink(struct foliage_engine *e, struct lruvec *lv, folio_id id)
 {
 	struct folio *f = folio_at(e, id);
+	unsigned int type = fgw_type_of_list(f->list);
+	int64_t nr = flags_nr(folio_flags(f));
 
 	list_del(e, id);
-	counter_add(e, fgw_size(lv, fgw_type_of_list(f->list), !fgw_is_p(f->list)),
-		    -flags_nr(folio_flags(f)));
+	counter_add(e, fgw_size(lv, type, !fgw_is_p(f->list)), -nr);
+	if (fgw_is_f(f->list))
+		lv->fgw->type[type].fresh -= (uint64_t)nr;
 }
 
 uint64_t fgw_seq_of(const struct lruvec *lv, unsigned int type, uint64_t flags)
@@ -236,8 +248,9 @@ folio_id fgw_main_tail(struct foliage_engine *e, struct lruvec *lv, unsigned int
 
 /* NULL, or what is wrong with a folio found on a list. */
 static const char *defect(const struct foliage_engine *e, const struct lruvec *lv,
-			  unsigned int type, bool main, folio_id id, folio_id prev)
+			  unsigned int type, int list, folio_id id, folio_id prev)
 {
+	bool main = !fgw_is_p(list);
 	const struct folio *f = folio_at(e, id);
 	uint64_t flags = folio_flags(f);
 
@@ -248,7 +261,7 @@ static const char *defect(const struct foliage_engine *e, const struct lruvec *l
 	if (flags & (F_ISOLATED | F_ACTIVE | F_UNEVICTABLE))
 		return "it is isolated, active or unevictable";
 	if (flags_type(flags) != type || fgw_type_of_list(f->list) != type ||
-	    fgw_is_p(f->list) == main)
+	    fgw_is_p(f->list) == main || fgw_is_f(f->list) != fgw_is_f(list))
 		return "it believes to be on another list";
 	if (folio_lruvec(e, f) != lv)
 		return "it belongs to another lruvec";
@@ -266,7 +279,7 @@ static int check_list(struct foliage_engine *e, struct lruvec *lv, unsigned int 
 	     prev = id, id = folio_at(e, id)->next) {
 		const char *what = id < 0 || (uint32_t)id >= e->nr_folios
 					   ? "it is no folio"
-					   : defect(e, lv, type, main, id, prev);
+					   : defect(e, lv, type, list, id, prev);
 
 		if (what)
 			return err_set(err, -EUCLEAN, "lruvec %u, list %d, folio %d: %s", lv->index,
@@ -305,6 +318,13 @@ int fgw_is_valid(struct foliage_engine *e, struct lruvec *lv, struct err *err)
 		int64_t pages[2] = {0};
 		int rc = check_window(e, lv, type, err);
 
+		if (!rc)
+			rc = check_list(e, lv, type, fgw_list_f(type), &pages[false], err);
+		if (!rc && (uint64_t)pages[false] != lv->fgw->type[type].fresh)
+			rc = err_set(err, -EUCLEAN,
+				     "lruvec %u, type %u: F has %lld pages, the counter %llu",
+				     lv->index, type, (long long)pages[false],
+				     (unsigned long long)lv->fgw->type[type].fresh);
 		for (int list = fgw_list_p(type); list <= fgw_list_p(type) + FGW_GENS && !rc;
 		     list++)
 			rc = check_list(e, lv, type, list, &pages[!fgw_is_p(list)], err);

@@ -69,8 +69,8 @@ enum {
 	LIST_UNEVICTABLE,
 	LIST_GEN, /* MAX_NR_GENS x NR_TYPES x MAX_NR_ZONES */
 	LIST_FGW = LIST_GEN +
-		   MAX_NR_GENS * NR_TYPES * MAX_NR_ZONES, /* per type: P, then 32 generations */
-	NR_LISTS = LIST_FGW + NR_TYPES * 33,
+		   MAX_NR_GENS * NR_TYPES * MAX_NR_ZONES, /* per type: F, P, then 32 generations */
+	NR_LISTS = LIST_FGW + NR_TYPES * 34,
 };
 
 struct folio {

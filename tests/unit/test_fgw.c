@@ -512,6 +512,7 @@ static void defaults(void **state)
 		{"young_refs", 1},    {"exec_refs", 2},      {"born", 1},
 		{"memcg_abort", 1},   {"balance", 0.09},     {"balance_window", 0.25},
 		{"balance_min", 512}, {"balance_cost", 200}, {"noio", 1},
+		{"fresh", 0.1},
 	};
 	const struct foliage_policy *policy = policy_find("fgw");
 	size_t nr = 0;

@@ -69,7 +69,7 @@ static void add_mapped(struct world *w, uint32_t mm, uint32_t page, uint32_t fla
 
 static void fault_alone_does_not_count(void **state)
 {
-	struct world *w = full_world("fgw:walk_every=0,target_min=0");
+	struct world *w = full_world("fgw:walk_every=0,target_min=0,fresh=0");
 	uint32_t mm = world_mm(w, 0);
 
 	(void)state;
@@ -90,6 +90,77 @@ static void fault_alone_does_not_count(void **state)
 	assert_true(on_m(w, 1001));
 	assert_int_equal(world_refs(w, 1001), 0);
 	world_check(w);
+	world_free(w);
+}
+
+static bool on_f(struct world *w, uint32_t page)
+{
+	return fgw_is_f(world_list(w, page));
+}
+
+/* F: the young bit that a fault left is cleared before P, so that one found at P's tail is a use. */
+static void faults_are_told_from_uses(void **state)
+{
+	struct world *w = full_world("fgw:walk_every=0");
+	uint32_t mm = world_mm(w, 0);
+
+	(void)state;
+	world_vma(w, mm, 0, 4096, 0);
+	world_add(w, 999, 0);
+	for (uint32_t page = 1000; page < 1010; page++)
+		add_mapped(w, mm, page, 0);
+	assert_false(on_f(w, 999));
+	assert_true(on_f(w, 1000) && on_f(w, 1009));
+	assert_int_equal(type_of(w, TYPE_FILE)->fresh, 10);
+	world_check(w);
+	/* Two may be fresh, a tenth of P's target of 22: the others move on, unused as yet. */
+	assert_int_equal(world_reclaim(w, 0, 5), 5);
+	assert_int_equal(type_of(w, TYPE_FILE)->fresh, 2);
+	for (uint32_t page = 1000; page < 1008; page++) {
+		assert_true(world_present(w, page) && !on_f(w, page) && !on_m(w, page));
+		assert_false(world_young(w, mm, page));
+		assert_int_equal(world_refs(w, page), 0);
+		assert_false(world_flags(w, page) & F_READAHEAD);
+	}
+	world_check(w);
+	/* Used now; the next one is not. */
+	world_touch(w, mm, 1000, false);
+	pass(w, TICK);
+	world_add_range(w, 2000, 40, 0);
+	assert_true(world_reclaim(w, 0, 40) >= 40);
+	assert_true(world_present(w, 1000) && on_m(w, 1000));
+	assert_false(world_present(w, 1001));
+	world_check(w);
+	world_free(w);
+}
+
+/* What F holds goes with the group, and to another policy. */
+static void fresh_pages_move_with_the_lists(void **state)
+{
+	struct world *w = fgw_world("fgw", 3);
+	int group = foliage_memcg_create(w->e, 0, "a");
+
+	(void)state;
+	assert_true(group > 0);
+	foliage_memcg_set(w->e, (uint32_t)group, FOLIAGE_MAX, 100);
+	for (uint32_t page = 0; page < 100; page++)
+		world_add_to(w, page, (uint32_t)group, 0, 0, 0, 0);
+	assert_int_equal(world_reclaim(w, (uint32_t)group, 10), 10);
+	w->cpu.in_lru_fault = true;
+	for (uint32_t page = 200; page < 205; page++)
+		world_add_to(w, page, (uint32_t)group, 0, 0, 0, 0);
+	w->cpu.in_lru_fault = false;
+	assert_true(on_f(w, 202));
+	assert_int_equal(foliage_memcg_remove(w->e, &w->cpu, (uint32_t)group), 0);
+	assert_int_equal(type_of(w, TYPE_FILE)->fresh, 5);
+	assert_true(on_f(w, 202));
+	world_check(w);
+	assert_int_equal(foliage_engine_switch(w->e, &w->cpu, "fg", NULL, 0), 0);
+	world_check(w);
+	assert_int_equal(foliage_engine_switch(w->e, &w->cpu, "fgw", NULL, 0), 0);
+	world_check(w);
+	assert_int_equal(type_of(w, TYPE_FILE)->fresh, 0);
+	assert_int_equal(w->e->ops->size(w->e, world_lruvec(w, 0, 0), TYPE_FILE), 95);
 	world_free(w);
 }
 
@@ -463,6 +534,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fault_alone_does_not_count),
+		cmocka_unit_test(faults_are_told_from_uses),
+		cmocka_unit_test(fresh_pages_move_with_the_lists),
 		cmocka_unit_test(young_bits_count_once_a_tick),
 		cmocka_unit_test(walks_at_the_clock),
 		cmocka_unit_test(swappiness_chooses_the_type),
