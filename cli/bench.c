@@ -24,7 +24,7 @@ enum { THETAS_MAX = 16, RUNS_MAX = 1000, THREADS_MAX = 1024 };
 struct request {
 	const char *policies, *thetas, *format, *output, *set;
 	uint64_t runs, threads;
-	bool full, demo, no_timing, list, sensitivity;
+	bool full, demo, no_timing, list, sensitivity, check_scale;
 	/* Derived: */
 	enum table_format table_format;
 	double theta[THETAS_MAX];
@@ -71,6 +71,7 @@ static int check_request(struct request *request, struct err *err)
 	request->options.thetas = request->theta;
 	request->options.full = request->full;
 	request->options.demo = request->demo;
+	request->options.check_scale = request->check_scale;
 	request->options.timing = !request->no_timing;
 	request->options.runs = (unsigned int)request->runs;
 	request->options.stopped = stopped;
@@ -90,6 +91,7 @@ static int parse_request(int argc, char **argv, struct request *request, struct 
 		{"no-timing", 0, OPTION_FLAG, &request->no_timing},
 		{"output", 'o', OPTION_TEXT, &request->output},
 		{"list", 0, OPTION_FLAG, &request->list},
+		{"check-scale", 0, OPTION_FLAG, &request->check_scale},
 		{"set", 0, OPTION_TEXT, &request->set},
 		{"sensitivity", 0, OPTION_FLAG, &request->sensitivity},
 	};
@@ -342,6 +344,8 @@ const struct command command_bench = {
 		"                      refaults per read and I/O operations a second\n"
 		"  fio-mmap            the same through mmap, on the simulated machine\n"
 		"  fio-mmap-random     the same with the mapping advised random\n"
+		"  fio-mmap-ahead      the same with all 16 jobs at once, some ahead of the "
+		"others\n"
 		"  fio-tight           nine tighter cases through mmap; waits at the lruvec's "
 		"lock\n"
 		"  sqlite-grep         SQLite on a small hot part, in turns with grep over more "
@@ -368,6 +372,10 @@ const struct command command_bench = {
 		"kernel suites\n"
 		"                      have one sequence and take no notice.\n"
 		"\n"
+		"  --check-scale       fio-mmap, fio-tight: run the published length, and print "
+		"what "
+		"the shorter run\n"
+		"                      of the default says beside it\n"
 		"  --set NAME=VALUE,...  free parameters of workloads (see --list), for every "
 		"suite "
 		"that has them\n"

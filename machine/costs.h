@@ -25,6 +25,7 @@ struct machine_costs {
 	uint32_t submit_io;    /* one request through the block layer */
 	uint32_t lock_section; /* take and drop a lruvec's lock, uncontended */
 	uint32_t lock_folio;   /* each folio handled under it */
+	uint32_t lock_gen;     /* and what the multi-gen lists add to that */
 	uint32_t evict;        /* take one page out of its mapping and free it */
 	uint32_t unmap;        /* remove one page-table entry and flush it */
 	uint32_t zap;          /* the same in munmap and exit, many at once */
@@ -50,10 +51,12 @@ static const struct machine_costs machine_costs_default = {
 	.submit_io = 1500,  /* [assumed] block layer and interrupt, one side, of an NVMe */
 	.lock_section = 40, /* [assumed] two uncontended atomics and a cache miss */
 	.lock_folio = 60,   /* [assumed] one cold folio: a cache miss or less */
-	.evict = 350,       /* [assumed] as page_alloc, and the mapping's slot */
-	.unmap = 250,       /* [host] zap 94-250 a page in dense ranges, with the flush */
-	.zap = 100,         /* [host] 94-112 a page in one call */
-	.rmap = 200,        /* [assumed] three cold cache lines */
+	.lock_gen =
+		60,   /* [assumed] flag word and counters change folio by folio, not once a batch */
+	.evict = 350, /* [assumed] as page_alloc, and the mapping's slot */
+	.unmap = 250, /* [host] zap 94-250 a page in dense ranges, with the flush */
+	.zap = 100,   /* [host] 94-112 a page in one call */
+	.rmap = 200,  /* [assumed] three cold cache lines */
 	.walk_table =
 		1200, /* [host] scan 6-7 a page for dense ranges is 3,300; kernel side a third */
 	.compress = 2800,       /* [assumed] lzo-rle, about 1.4 GB/s a core, its authors' figure */

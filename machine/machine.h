@@ -139,10 +139,12 @@ enum machine_stat {
 	MACHINE_PSWPOUT,
 	MACHINE_PGFAULT,
 	MACHINE_PGMAJFAULT,
-	MACHINE_ALLOCSTALL,   /* direct reclaims */
-	MACHINE_LOCK_WAIT_NS, /* of lruvec locks */
-	MACHINE_STALL_NS,     /* PSI-like: tasks kept from work by memory */
-	MACHINE_SYS_NS,       /* CPU time in the kernel */
+	MACHINE_ALLOCSTALL,    /* direct reclaims */
+	MACHINE_LOCK_SECTIONS, /* of lruvec locks: how often taken */
+	MACHINE_LOCK_HELD_NS,  /* how long held */
+	MACHINE_LOCK_WAIT_NS,  /* how long waited for */
+	MACHINE_STALL_NS,      /* PSI-like: tasks kept from work by memory */
+	MACHINE_SYS_NS,        /* CPU time in the kernel */
 	MACHINE_USER_NS,
 	MACHINE_IO_WAIT_NS,
 	MACHINE_DISK_READ, /* what the devices served: pages */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Virtual time: a heap of events, tasks as fibers, CPUs, lruvec locks.
+ * Virtual time: a heap of events, tasks as fibers, CPUs.
  *
  * Each task has a clock of its own, ahead of the machine's by at most a quantum: between two
  * switches it runs thousands of page touches without asking anybody. When nobody else could run
  * before the time it has reached, it does not switch at all, so that a machine with one task is as
  * fast as a loop.
  *
- * A lruvec's lock is a time interval: who comes inside it waits for its end. Engine calls run
- * without interruption but for the engine's yields, at which a task that has spent time lets those
+ * Engine calls run without interruption but for the engine's yields, at which a task that has spent time lets those
  * run that are behind it. It keeps its CPU meanwhile, because the engine holds on to the CPU's batches.
  */
 #include "machine/sim.h"
@@ -301,7 +300,7 @@ void task_die(struct task *t)
 	abort(); /* a dead fiber is never resumed */
 }
 
-/* ---- clocks and locks ---- */
+/* ---- clocks ---- */
 
 uint64_t this_now(const struct machine *m)
 {
@@ -325,33 +324,6 @@ void charge_user(struct task *t, uint64_t ns)
 {
 	t->now += ns;
 	t->m->stat[MACHINE_USER_NS] += ns;
-}
-
-void lock_clock_take(struct machine *m, uint32_t lruvec)
-{
-	struct lock_clock *l = &m->locks[lruvec];
-	struct task *t = m->current;
-
-	if (!t)
-		return;
-	if (t->now >= l->from && t->now < l->until) {
-		m->stat[MACHINE_LOCK_WAIT_NS] += l->until - t->now;
-		charge(m, l->until - t->now);
-	}
-	t->lock_taken = t->now;
-}
-
-void lock_clock_drop(struct machine *m, uint32_t lruvec, uint32_t nr)
-{
-	struct lock_clock *l = &m->locks[lruvec];
-
-	if (!m->current)
-		return;
-	charge(m, m->costs.lock_section + (uint64_t)nr * m->costs.lock_folio);
-	/* Sections that follow one another are one interval. */
-	if (m->current->lock_taken > l->until)
-		l->from = m->current->lock_taken;
-	l->until = MAX(l->until, m->current->now);
 }
 
 /* ---- failing ---- */
@@ -391,8 +363,7 @@ int sched_init(struct machine *m)
 
 	m->cpus = calloc(nr + 1, sizeof(*m->cpus)); /* the last one is the interrupts' */
 	m->on_cpu = calloc(nr, sizeof(struct task *));
-	m->locks = calloc(m->options.max_memcgs, sizeof(*m->locks));
-	if (!m->cpus || !m->on_cpu || !m->locks)
+	if (!m->cpus || !m->on_cpu || locks_init(m))
 		return -ENOMEM;
 	return event_at(m, FLUSH_NS, flush_event, NULL, false);
 }
@@ -409,7 +380,7 @@ void sched_fini(struct machine *m)
 	free(m->events);
 	free(m->cpus);
 	free(m->on_cpu);
-	free(m->locks);
+	locks_fini(m);
 }
 
 int machine_run(struct machine *m, uint64_t until, bool (*stopped)(void))

@@ -2,7 +2,8 @@
  *
  * Inside of the simulated machine: what its files share. See machine.h for what it does.
  *
- *   sched.c   events, tasks as fibers, CPUs, lruvec locks in virtual time
+ *   sched.c   events, tasks as fibers, CPUs
+ *   lock.c    lruvec locks in virtual time
  *   frames.c  physical memory: allocation, charging, kswapd, direct reclaim, OOM
  *   device.c  block devices
  *   swap.c    swap slots on zram or a disk
@@ -57,7 +58,6 @@ struct task {
 	bool in_lru_fault; /* pages it brings in now come by a fault with recency */
 	bool pinned;       /* inside the engine: keeps its CPU */
 	bool kernel;       /* not a process */
-	uint64_t lock_taken;
 	struct space *space;
 	uint32_t memcg;
 	struct task *parent, *next_ready, *next_all;
@@ -157,10 +157,6 @@ struct io { /* pages that a device reads or writes */
 	int32_t frames[32];
 };
 
-struct lock_clock {
-	uint64_t from, until;
-};
-
 struct machine {
 	struct machine_costs costs;
 	struct machine_options options;
@@ -180,7 +176,7 @@ struct machine {
 	bool (*stopped)(void);
 	uint32_t polls;
 	bool stop;
-	struct lock_clock *locks;
+	struct lock_clock **locks; /* of each lruvec; NULL: never taken */
 	uint64_t until;
 	bool failed;
 	char oom[256];
@@ -232,11 +228,15 @@ void task_die(struct task *t) __attribute__((noreturn));
 struct task *task_new(struct machine *m, uint32_t memcg, task_fn fn, void *arg);
 struct foliage_cpu *this_cpu(struct machine *m);
 uint64_t this_now(const struct machine *m);
-void lock_clock_take(struct machine *m, uint32_t lruvec);
-void lock_clock_drop(struct machine *m, uint32_t lruvec, uint32_t nr);
 /* Anything failed: this task stops here. */
 void check_failed(struct machine *m);
 void machine_fail(struct machine *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* -- lock.c -- */
+int locks_init(struct machine *m);
+void locks_fini(struct machine *m);
+void lock_clock_take(struct machine *m, uint32_t lruvec);
+void lock_clock_drop(struct machine *m, uint32_t lruvec, uint32_t nr);
 
 /* -- frames.c -- */
 int frames_init(struct machine *m);

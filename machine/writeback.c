@@ -13,8 +13,8 @@
 
 #include "base/bits.h"
 
-static const uint64_t expire_ns = UINT64_C(30000000000), period_ns = UINT64_C(5000000000),
-		      pause_ns = 10000000;
+static const uint64_t expire_ns = UINT64_C(30000000000), retry_ns = 1000000,
+		      period_ns = UINT64_C(5000000000), pause_ns = 10000000;
 
 struct dirty {
 	uint32_t file, index;
@@ -189,7 +189,8 @@ void flusher_main(struct task *t, void *arg)
 			m->flush_asked = false;
 		hurry = m->nr_dirty > m->options.memory / 10;
 		if (batch > 64)
-			task_block(t, done);
+			/* Nothing submitted: all were dirtied again under write-back. */
+			task_block(t, done > t->now ? done : t->now + retry_ns);
 		else
 			task_block(t, m->dirty_nr ? t->now + period_ns : UINT64_MAX);
 	}

@@ -167,19 +167,31 @@ static void drain_add(struct foliage_engine *e, struct foliage_cpu *cpu)
 	cpu->nr_add = 0;
 }
 
+/* Like the add batch: one lock section for each run of folios of one lruvec. */
 static void drain_activate(struct foliage_engine *e, struct foliage_cpu *cpu)
 {
+	struct lruvec *lv = NULL;
+	uint32_t handled = 0;
+
 	for (uint32_t i = 0; i < cpu->nr_activate; i++) {
 		struct folio *f = folio_at(e, cpu->activate[i]);
-		struct lruvec *lv = folio_lruvec_lock(e, f);
-		uint64_t flags = folio_flags(f);
+		uint64_t flags;
 
+		if (!lv || lv != folio_lruvec(e, f)) {
+			if (lv)
+				lruvec_unlock(e, lv, handled);
+			lv = folio_lruvec_lock(e, f);
+			handled = 0;
+		}
+		flags = folio_flags(f);
 		/* It may have been evicted or isolated since it was queued. */
 		if ((flags & (F_PRESENT | F_LRU)) == (F_PRESENT | F_LRU) &&
 		    flags_evictable(flags) && !(flags & F_ACTIVE))
 			e->ops->activate(e, lv, cpu->activate[i]);
-		lruvec_unlock(e, lv, 1);
+		handled++;
 	}
+	if (lv)
+		lruvec_unlock(e, lv, handled);
 	cpu->nr_activate = 0;
 }
 

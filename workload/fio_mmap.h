@@ -14,9 +14,9 @@ struct fio_mmap_case {
 	const char *name; /* in published.csv: limit/theta */
 	uint32_t gib;     /* the group's limit */
 	double theta;
-	unsigned int
-		shorter; /* by default only this part of the published length runs: 1 / shorter */
-	const char *remark; /* NULL, or what to know about the published numbers */
+	unsigned int shorter; /* by default 1 / shorter of the published length runs */
+	bool unfilled;        /* which is too short for the cache to settle: no result */
+	const char *remark;   /* NULL, or what to know about the published numbers */
 };
 
 struct fio_mmap_kind {

@@ -11,9 +11,19 @@
 #include <stdlib.h>
 
 const struct suite *const suites[] = {
-	&suite_kernel_612,      &suite_kernel_newer, &suite_fio_read,    &suite_fio_mmap,
-	&suite_fio_mmap_random, &suite_fio_tight,    &suite_sqlite_grep, &suite_leveldb_scan_get,
-	&suite_valkey,          &suite_noio,         &suite_cassandra,   NULL,
+	&suite_kernel_612,
+	&suite_kernel_newer,
+	&suite_fio_read,
+	&suite_fio_mmap,
+	&suite_fio_mmap_random,
+	&suite_fio_mmap_ahead,
+	&suite_fio_tight,
+	&suite_sqlite_grep,
+	&suite_leveldb_scan_get,
+	&suite_valkey,
+	&suite_noio,
+	&suite_cassandra,
+	NULL,
 };
 
 struct suite_row *suite_report_row(struct suite_report *report)

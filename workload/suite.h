@@ -31,6 +31,7 @@ struct suite_options {
 	const double *thetas;
 	size_t nr_thetas; /* 0: all */
 	bool full, demo;
+	bool check_scale;      /* run at full length, and say what the default would have said */
 	bool timing;           /* also rows that differ from run to run */
 	unsigned int runs;     /* at least 1 */
 	bool (*stopped)(void); /* NULL: never; asked often */
@@ -69,9 +70,9 @@ struct suite {
 	void (*close)(void *state);
 };
 
-extern const struct suite suite_fio_read, suite_fio_mmap, suite_fio_mmap_random, suite_fio_tight,
-	suite_sqlite_grep, suite_leveldb_scan_get, suite_valkey, suite_kernel_612,
-	suite_kernel_newer, suite_noio, suite_cassandra;
+extern const struct suite suite_fio_read, suite_fio_mmap, suite_fio_mmap_random,
+	suite_fio_mmap_ahead, suite_fio_tight, suite_sqlite_grep, suite_leveldb_scan_get,
+	suite_valkey, suite_kernel_612, suite_kernel_newer, suite_noio, suite_cassandra;
 
 /* All suites; ends with NULL. */
 extern const struct suite *const suites[];

@@ -12,10 +12,10 @@ static const char not_reproducible[] =
 	"published below what keeping the likeliest pages for ever could reach: not reproducible";
 
 static const struct fio_mmap_case cases[] = {
-	{"16G/0.8", 16, 0.8, 8, not_reproducible},
-	{"16G/0.9", 16, 0.9, 8, not_reproducible},
-	{"16G/1.1", 16, 1.1, 1, NULL},
-	{"16G/1.2", 16, 1.2, 1, NULL},
+	{"16G/0.8", 16, 0.8, 16, false, not_reproducible},
+	{"16G/0.9", 16, 0.9, 16, false, not_reproducible},
+	{"16G/1.1", 16, 1.1, 8, false, NULL},
+	{"16G/1.2", 16, 1.2, 8, false, NULL},
 };
 
 static const struct fio_mmap_kind kind = {

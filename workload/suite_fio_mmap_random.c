@@ -8,7 +8,7 @@
 #include "workload/fio_mmap.h"
 
 static const struct fio_mmap_case cases[] = {
-	{"16G/1.1", 16, 1.1, 1, NULL},
+	{"16G/1.1", 16, 1.1, 8, false, NULL},
 };
 
 static const struct fio_mmap_kind kind = {

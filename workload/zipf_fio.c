@@ -125,3 +125,31 @@ void zipf_fio_fill(struct zipf_fio *job, uint32_t *blocks, size_t nr)
 	for (size_t i = 0; i < nr; i++)
 		blocks[i] = (uint32_t)zipf_fio_next(job);
 }
+
+void zipf_fio_probabilities(const struct zipf_fio_dist *d, double *p)
+{
+	double below = d->second / d->zetan;
+
+	memset(p, 0, d->n * sizeof(*p));
+	p[0] = 1.0 / d->zetan;
+	p[GOLDEN_64 % d->n] += below - p[0];
+	for (uint64_t rank = 0; rank < d->n; rank++) {
+		/* The u from which on the rank is above this one. */
+		double x = pow((double)(rank + 1) / (double)d->n, 1.0 / d->alpha);
+		double u = fmin((x - 1.0 + d->eta) / d->eta, 1.0);
+
+		if (u <= below)
+			continue;
+		p[rank * GOLDEN_64 % d->n] += u - below;
+		below = u;
+	}
+}
+
+double zipf_fio_first_reads(const double *p, uint64_t n, double before, double nr)
+{
+	double sum = 0;
+
+	for (uint64_t i = 0; i < n; i++)
+		sum -= exp(-p[i] * before) * expm1(-p[i] * nr);
+	return sum;
+}

@@ -33,6 +33,11 @@ void zipf_fio_init(struct zipf_fio *job, const struct zipf_fio_dist *dist, const
 uint64_t zipf_fio_next(struct zipf_fio *job);
 void zipf_fio_fill(struct zipf_fio *job, uint32_t *blocks, size_t nr);
 
+/* The probability of each block, before the rotation; `p` has dist->n. */
+void zipf_fio_probabilities(const struct zipf_fio_dist *dist, double *p);
+/* Of `nr` draws that follow `before` others: how many are expected to be the first of their block. */
+double zipf_fio_first_reads(const double *p, uint64_t n, double before, double nr);
+
 /* The generator's parts, for its tests. */
 uint32_t zipf_fio_hash_name(const char *name, size_t length);
 uint32_t zipf_fio_taus88(struct zipf_fio *job);
