@@ -12,7 +12,7 @@ build="$build liburing-dev"
 # `foliage mount`.
 build="$build libfuse3-dev"
 # The tests: cmocka, a C++ compiler for the headers, what the scripts call.
-test="g++ libcmocka-dev binutils gzip xz-utils zstd groff-base python3 sqlite3 fio valgrind git mount"
+test="g++ libcmocka-dev binutils gzip xz-utils zstd groff-base python3 sqlite3 fio valgrind redis-tools git mount"
 # The other compiler, sanitizers and fuzzers, the format.
 ci="clang-14 libclang-rt-14-dev clang-format-14 util-linux git"
 # Debian packages; debootstrap makes the clean system that they are installed in.
