@@ -8,6 +8,12 @@
  * whose room would be smaller takes as many more pages as make it that large: small sizes cost more
  * than the rate says, which is little in all.
  *
+ * How far a sampled ratio is from the exact one is estimated from what half of the sample says, and
+ * from how steep the curve is there. Halves are run at a quarter of the sizes. With --bound they run
+ * at all of them, and where the estimate is more than was allowed the cell runs again with four
+ * times as many pages, and again, and in the end with all of them: passes over the cells that are
+ * left.
+ *
  * The working set is exact in both cases: unique pages in each window of the trace.
  */
 #include <errno.h>
@@ -26,13 +32,24 @@
 #include "machine/room.h"
 #include "trace/sample.h"
 
+/* The part of the asked rate that each pass runs; from EXACT_FROM on a cell runs the whole trace. */
+static const double passes[] = {0.5, 1, 4, 16, INFINITY};
+#define EXACT_FROM 0.25
+
+/* The estimate of an error: a part that no sample is without, what the last pass changed, and a part
+ * of the step to the next size. docs/mrc.md has how often it was wrong. */
+#define BOUND_LEAST 0.003
+#define BOUND_STEP  0.2
+
+enum { HALVES_EVERY = 4 }; /* sizes, without --bound */
+
 enum { CHUNK = 65536, ROOM_PAGES = 128, WINDOWS_MAX = 10000, JOBS_MAX = 1024, DEFAULT_SIZES = 32 };
 
 struct request {
 	const char *pages, *memory, *policies, *sample, *format, *output, *svg;
 	struct trace_options trace;
 	uint64_t limit, seed, threads, windows;
-	double target;
+	double target, bound;
 	bool mapped, working_set;
 	/* Derived: */
 	enum table_format table_format;
@@ -47,11 +64,17 @@ struct work {
 	const struct request *request;
 	struct mrc_trace *result;
 	struct resolved whole;
+	bool whole_ready; /* it has what policies need to run it */
+	size_t *order;    /* sizes from the smallest up */
+	double *before;   /* [cell] what the last pass said */
+	struct err *errors;
+	/* Of the pass: */
+	size_t pass;
+	size_t *todo, nr_todo;
 	struct resolved *samples; /* [nr_samples], of ascending rates */
 	double *rates;
 	size_t nr_samples;
-	size_t *sample_of;  /* [size] index into samples, SIZE_MAX: the whole trace */
-	struct err *errors; /* [cell] */
+	size_t *sample_of; /* [size] index into samples, SIZE_MAX: the whole trace */
 };
 
 /* ---- progress ---- */
@@ -78,8 +101,7 @@ static void cell_finished(void *ctx, size_t done)
 	const struct work *work = ctx;
 	char text[400];
 
-	snprintf(text, sizeof(text), "%.300s: %zu of %zu", work->result->path, done,
-		 work->result->nr_sizes * work->request->nr_choices);
+	snprintf(text, sizeof(text), "%.300s: %zu of %zu", work->result->path, done, work->nr_todo);
 	show_progress(text);
 }
 
@@ -111,6 +133,7 @@ static int run_room(const struct work *work, size_t i, const struct resolved *t,
 		.next = t->next,
 		.counts = t->counts,
 		.scale = 1 / rate,
+		.sample = rate,
 		.order = t->order,
 	};
 	struct foliage_stats stats;
@@ -125,6 +148,7 @@ static int run_room(const struct work *work, size_t i, const struct resolved *t,
 		cell->accesses = stats.accesses;
 		cell->misses = stats.misses;
 		cell->rate = rate;
+		cell->bound = rate < 1 ? NAN : 0;
 		cell->miss_ratio = sample_miss_ratio(stats.misses, rate, work->whole.n);
 		cell->done = true;
 	}
@@ -132,9 +156,10 @@ static int run_room(const struct work *work, size_t i, const struct resolved *t,
 	return r;
 }
 
-static int run_cell(void *ctx, size_t i)
+static int run_cell(void *ctx, size_t job)
 {
 	const struct work *work = ctx;
+	const size_t i = work->todo[job];
 	const struct policy_choice *choice = &work->request->choices[i % work->request->nr_choices];
 	size_t s = work->sample_of[i / work->request->nr_choices];
 	int r = run_room(work, i, s == SIZE_MAX ? &work->whole : &work->samples[s],
@@ -157,25 +182,61 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* The rate at which the pass runs a size; 1: the whole trace. */
 static double rate_for(const struct work *work, size_t size)
 {
-	return MAX(work->request->rate, ROOM_PAGES / (double)work->result->sizes[size]);
+	double rate = MAX(work->request->rate, ROOM_PAGES / (double)work->result->sizes[size]);
+
+	if (rate >= 1)
+		return 1;
+	rate *= passes[work->pass];
+	return passes[work->pass] > 1 && rate >= EXACT_FROM ? 1 : rate;
 }
 
-/* The different rates that the sizes need; a rate of one and more is the trace itself. */
-static int list_rates(struct work *work)
+static bool is_left(const struct work *work, size_t place, const struct mrc_cell *cell)
 {
-	const size_t nr = work->result->nr_sizes;
+	/* Not the smallest size, whose sample is the largest. */
+	const size_t first = MIN(work->result->nr_sizes - 1, (size_t)HALVES_EVERY / 2);
+	const bool bounded = !isnan(work->request->bound);
+
+	if (!work->pass)
+		return bounded || work->request->rate >= 1 || place % HALVES_EVERY == first;
+	if (!cell->done)
+		return true;
+	return cell->rate < 1 &&
+	       (work->pass < 2 || (bounded && cell->bound > work->request->bound));
+}
+
+/* The cells of the pass. */
+static void list_cells(struct work *work)
+{
+	const size_t policies = work->request->nr_choices;
+
+	work->nr_todo = 0;
+	for (size_t i = 0; i < work->result->nr_sizes; i++) {
+		for (size_t p = 0; p < policies; p++) {
+			size_t at = work->order[i] * policies + p;
+
+			if (is_left(work, i, &work->result->cells[at]))
+				work->todo[work->nr_todo++] = at;
+		}
+	}
+}
+
+/* The different rates that the sizes of the pass need. */
+static void list_rates(struct work *work)
+{
+	const size_t policies = work->request->nr_choices, nr = work->result->nr_sizes;
 	size_t n = 0;
 
-	work->rates = calloc(nr, sizeof(*work->rates));
-	if (!work->rates)
-		return -ENOMEM;
-	for (size_t i = 0; i < nr; i++) {
-		if (rate_for(work, i) < 1)
-			work->rates[n++] = rate_for(work, i);
+	for (size_t i = 0; i < work->nr_todo; i++) {
+		double rate = rate_for(work, work->todo[i] / policies);
+
+		if (rate < 1 && (!i || work->todo[i] / policies != work->todo[i - 1] / policies))
+			work->rates[n++] = rate;
 	}
 	qsort(work->rates, n, sizeof(*work->rates), ascending);
+	work->nr_samples = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (!work->nr_samples || work->rates[i] > work->rates[work->nr_samples - 1])
 			work->rates[work->nr_samples++] = work->rates[i];
@@ -187,21 +248,20 @@ static int list_rates(struct work *work)
 			s++;
 		work->sample_of[i] = s < work->nr_samples ? s : SIZE_MAX;
 	}
-	return 0;
 }
 
 static int take_samples(struct work *work, struct err *err)
 {
 	const char *path = work->result->path;
-	int r = list_rates(work);
+	int r;
 
-	if (!r && work->nr_samples) {
-		work->samples = calloc(work->nr_samples, sizeof(*work->samples));
-		r = work->samples ? 0 : -ENOMEM;
-	}
-	if (!r && work->nr_samples)
-		r = sample_take(&work->whole, work->rates, work->nr_samples, work->request->seed,
-				work->samples);
+	list_rates(work);
+	if (!work->nr_samples)
+		return 0;
+	work->samples = calloc(work->nr_samples, sizeof(*work->samples));
+	r = work->samples ? sample_take(&work->whole, work->rates, work->nr_samples,
+					work->request->seed, work->samples)
+			  : -ENOMEM;
 	if (r)
 		return err_set(err, r, "%s: %s", path, strerror(-r));
 	for (size_t i = 0; i < work->nr_samples; i++) {
@@ -211,6 +271,63 @@ static int take_samples(struct work *work, struct err *err)
 				       100 * work->rates[i], work->whole.nr_ids);
 	}
 	return 0;
+}
+
+static void drop_samples(struct work *work)
+{
+	for (size_t i = 0; i < work->nr_samples && work->samples; i++)
+		resolved_free(&work->samples[i]);
+	free(work->samples);
+	work->samples = NULL;
+	work->nr_samples = 0;
+}
+
+/* The ratio of a cell, in the order of the sizes; NAN: there is none. */
+static double ratio_at(const struct work *work, size_t place, size_t policy)
+{
+	const struct mrc_cell *cell;
+
+	if (place >= work->result->nr_sizes)
+		return NAN;
+	cell = &work->result->cells[work->order[place] * work->request->nr_choices + policy];
+	return cell->done ? cell->miss_ratio : NAN;
+}
+
+/* What more pages changed at this size, or at the nearest ones where that was seen; NAN: nowhere. */
+static double change_at(const struct work *work, size_t place, size_t policy)
+{
+	double change = NAN;
+
+	for (int way = -1; way <= 1; way += 2) {
+		for (size_t i = place; i < work->result->nr_sizes; i += (size_t)way) {
+			double before =
+				work->before[work->order[i] * work->request->nr_choices + policy];
+
+			if (isnan(before))
+				continue;
+			change = fmax(change, fabs(ratio_at(work, i, policy) - before));
+			break;
+		}
+	}
+	return change;
+}
+
+static void set_bounds(struct work *work)
+{
+	const size_t policies = work->request->nr_choices;
+
+	for (size_t i = 0; i < work->result->nr_sizes * policies; i++) {
+		const size_t place = i / policies, policy = i % policies;
+		struct mrc_cell *cell =
+			&work->result->cells[work->order[place] * policies + policy];
+		double down = place ? fabs(ratio_at(work, place - 1, policy) - cell->miss_ratio)
+				    : NAN,
+		       up = fabs(ratio_at(work, place + 1, policy) - cell->miss_ratio);
+
+		if (cell->done && cell->rate < 1 && work->pass)
+			cell->bound = BOUND_LEAST + change_at(work, place, policy) +
+				      BOUND_STEP * fmax(isnan(down) ? 0 : down, isnan(up) ? 0 : up);
+	}
 }
 
 /* ---- one trace ---- */
@@ -301,6 +418,7 @@ static int prepare(struct work *work, struct err *err)
 {
 	const struct request *request = work->request;
 	struct mrc_trace *result = work->result;
+	size_t cells;
 	int r = trace_resolve(&result->path, 1, &request->trace, request->limit, reading, work,
 			      &work->whole, err);
 
@@ -312,37 +430,86 @@ static int prepare(struct work *work, struct err *err)
 		return r;
 	result->accesses = work->whole.n;
 	result->unique = work->whole.nr_ids;
+	cells = result->nr_sizes * request->nr_choices;
 	work->sample_of = calloc(result->nr_sizes, sizeof(*work->sample_of));
-	work->errors = calloc(result->nr_sizes * request->nr_choices, sizeof(*work->errors));
-	result->cells = calloc(result->nr_sizes * request->nr_choices, sizeof(*result->cells));
-	if (!work->sample_of || !work->errors || !result->cells || count_windows(work) ||
+	work->rates = calloc(result->nr_sizes, sizeof(*work->rates));
+	work->order = calloc(result->nr_sizes, sizeof(*work->order));
+	work->errors = calloc(cells, sizeof(*work->errors));
+	work->before = calloc(cells, sizeof(*work->before));
+	work->todo = calloc(cells, sizeof(*work->todo));
+	result->cells = calloc(cells, sizeof(*result->cells));
+	if (!work->sample_of || !work->rates || !work->order || !work->errors || !work->before ||
+	    !work->todo || !result->cells || count_windows(work) ||
 	    (request->mapped && mark_mapped(&work->whole)))
 		return err_set(err, -ENOMEM, "%s: out of memory", result->path);
-	r = take_samples(work, err);
-	if (!r && request->rate >= 1)
+	mrc_sort_sizes(result, work->order);
+	for (size_t i = 0; i < cells; i++)
+		work->before[i] = NAN;
+	return 0;
+}
+
+/* What the traces of the pass need beside themselves. */
+static int resolve_pass(struct work *work, struct err *err)
+{
+	const struct request *request = work->request;
+	bool whole = false;
+	int r = 0;
+
+	for (size_t i = 0; i < work->nr_todo; i++)
+		whole |= work->sample_of[work->todo[i] / request->nr_choices] == SIZE_MAX;
+	if (whole && !work->whole_ready) {
 		r = resolve_more(request, &work->whole);
+		work->whole_ready = true;
+	}
 	for (size_t i = 0; i < work->nr_samples && !r; i++)
 		r = resolve_more(request, &work->samples[i]);
-	for (size_t i = 0; i < result->nr_sizes && !r && request->rate < 1; i++)
-		r = work->sample_of[i] == SIZE_MAX ? resolve_more(request, &work->whole) : 0;
-	return r && !err->text[0] ? err_set(err, r, "%s: %s", result->path, strerror(-r)) : r;
+	return r ? err_set(err, r, "%s: %s", work->result->path, strerror(-r)) : 0;
 }
 
 static int run_cells(struct work *work, struct err *err)
 {
-	const size_t nr = work->result->nr_sizes * work->request->nr_choices;
 	const struct jobs jobs = {
-		.nr = nr,
+		.nr = work->nr_todo,
 		.threads = (unsigned int)work->request->threads,
 		.run = run_cell,
 		.finished = cell_finished,
 		.ctx = work,
 	};
-	int r = jobs_run(&jobs);
+	int r;
 
-	for (size_t i = 0; r && i < nr; i++) {
-		if (work->errors[i].text[0])
-			return err_set(err, r, "%s: %s", work->result->path, work->errors[i].text);
+	for (size_t i = 0; i < work->nr_todo; i++) {
+		const struct mrc_cell *cell = &work->result->cells[work->todo[i]];
+
+		work->before[work->todo[i]] = cell->done ? cell->miss_ratio : NAN;
+	}
+	r = jobs_run(&jobs);
+	for (size_t i = 0; r && i < work->nr_todo; i++) {
+		const struct err *error = &work->errors[work->todo[i]];
+
+		if (error->text[0])
+			return err_set(err, r, "%s: %s", work->result->path, error->text);
+	}
+	return r;
+}
+
+static int run_passes(struct work *work, struct err *err)
+{
+	int r = 0;
+
+	/* Without a sample the first pass runs everything. */
+	for (work->pass = 0; work->pass < ARRAY_SIZE(passes) && !r && !cli_interrupted;
+	     work->pass++) {
+		list_cells(work);
+		if (!work->nr_todo)
+			break;
+		r = take_samples(work, err);
+		if (!r)
+			r = resolve_pass(work, err);
+		if (!r)
+			r = run_cells(work, err);
+		drop_samples(work);
+		if (!r)
+			set_bounds(work);
 	}
 	return r;
 }
@@ -353,14 +520,14 @@ static int run_trace(const struct request *request, struct mrc_trace *result, st
 	int r = prepare(&work, err);
 
 	if (!r)
-		r = run_cells(&work, err);
+		r = run_passes(&work, err);
 	show_progress("");
-	for (size_t i = 0; i < work.nr_samples && work.samples; i++)
-		resolved_free(&work.samples[i]);
 	resolved_free(&work.whole);
-	free(work.samples);
 	free(work.rates);
 	free(work.sample_of);
+	free(work.order);
+	free(work.before);
+	free(work.todo);
 	free(work.errors);
 	return r;
 }
@@ -423,6 +590,10 @@ static int check_request(struct request *request, int nr, char **traces, struct 
 		return err_set(err, -EINVAL, "--windows: must be between 1 and %d", WINDOWS_MAX);
 	if (!isnan(request->target) && !(request->target > 0 && request->target < 1))
 		return err_set(err, -EINVAL, "--target: a miss ratio is between 0 and 1");
+	if (!isnan(request->bound) && !(request->bound > 0 && request->bound < 1))
+		return err_set(err, -EINVAL, "--bound: must be between 0 and 1");
+	if (!isnan(request->bound) && !request->sample)
+		return err_set(err, -EINVAL, "--bound: without --sample every ratio is exact");
 	r = request->sample ? parse_rate(request, err) : 0;
 	if (!r)
 		r = parse_sizes(request, err);
@@ -443,6 +614,7 @@ static int parse_request(int argc, char **argv, struct request *request, struct 
 		{"memory", 0, OPTION_TEXT, &request->memory},
 		{"policy", 'p', OPTION_TEXT, &request->policies},
 		{"sample", 0, OPTION_TEXT, &request->sample},
+		{"bound", 0, OPTION_REAL, &request->bound},
 		{"target", 0, OPTION_REAL, &request->target},
 		{"limit", 0, OPTION_COUNT, &request->limit},
 		{"jobs", 'j', OPTION_COUNT, &request->threads},
@@ -551,6 +723,7 @@ static int mrc_main(int argc, char **argv)
 				  .seed = 1,
 				  .rate = 1,
 				  .target = NAN,
+				  .bound = NAN,
 				  .windows = 20};
 	struct mrc mrc = {.command = cli_command_line(argc, argv)};
 	struct err err = {""};
@@ -593,11 +766,13 @@ const struct command command_mrc = {
 		"  --pages N,N,...     rooms of so many pages; FROM..TO/N for N sizes\n"
 		"  --sample RATE%      run a part of the pages in rooms shrunk alike. Sizes whose "
 		"room would be\n"
-		"                      below 128 pages take as many more pages as make it 128. At "
-		"1% the ratio\n"
-		"                      of lru and its kin is within 0.01 of the exact one on the "
-		"traces of\n"
-		"                      docs/mrc.md, which also says where it is not.\n"
+		"                      below 128 pages take as many more pages as make it 128. "
+		"Each ratio comes with\n"
+		"                      an estimate of how far it may be from the exact one\n"
+		"  --bound E           run again, with four times as many pages and more, in the "
+		"end with all,\n"
+		"                      where that estimate is above E. docs/mrc.md has how often "
+		"it was wrong\n"
 		"  --target RATIO      say how much memory each policy needs for this miss ratio\n"
 		"  --seed N            of the policies' random choices and of the sample (default "
 		"1)\n"
@@ -623,11 +798,14 @@ const struct command command_mrc = {
 		"  -o, --output FILE   write there; the file appears when it is whole\n"
 		"\n"
 		"Columns:\n"
-		"  csv of curves       trace,policy,pages,bytes,rate,accesses,misses,miss_ratio\n"
+		"  csv of curves       "
+		"trace,policy,pages,bytes,rate,accesses,misses,miss_ratio,bound\n"
 		"  csv of working set  trace,window,from,accesses,unique_pages,bytes\n"
 		"  rate                part of the pages that ran; accesses and misses are those "
 		"of the sample\n"
 		"  miss_ratio          misses / (rate * accesses of the whole trace)\n"
+		"  bound               how far it may be from the exact ratio, estimated; 0: it is "
+		"exact\n"
 		"\n"
 		"Exit status:\n"
 		"  0                   done\n"

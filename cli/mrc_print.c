@@ -42,8 +42,7 @@ struct answer {
 	double best;  /* the lowest miss ratio there is */
 };
 
-/* Indices of the sizes from the smallest up, in `order`. */
-static void sort_sizes(const struct mrc_trace *trace, size_t *order)
+void mrc_sort_sizes(const struct mrc_trace *trace, size_t *order)
 {
 	for (size_t i = 0; i < trace->nr_sizes; i++) {
 		size_t j = i;
@@ -226,6 +225,24 @@ static int print_working_sets(const struct mrc *mrc, size_t from, size_t to,
 	return r;
 }
 
+/* The largest bound of all cells is the one that a reader can rely on. */
+static void put_sampling(FILE *out, const struct mrc *mrc, const struct mrc_trace *trace)
+{
+	size_t nr = trace->nr_sizes * mrc->nr_choices, exact = 0;
+	double worst = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		const struct mrc_cell *cell = &trace->cells[i];
+
+		exact += cell->done && cell->rate >= 1;
+		if (cell->done && !isnan(cell->bound))
+			worst = fmax(worst, cell->bound);
+	}
+	fprintf(out, ", sampled at %g%%, estimated to be within %.4f", 100 * mrc->rate, worst);
+	if (exact)
+		fprintf(out, ", %zu of %zu exact", exact, nr);
+}
+
 static int print_people(const struct mrc *mrc, size_t i, bool working_set, FILE *out)
 {
 	const struct mrc_trace *trace = &mrc->traces[i];
@@ -236,14 +253,14 @@ static int print_people(const struct mrc *mrc, size_t i, bool working_set, FILE 
 	fprintf(out, "%s%s: %s accesses, %s unique pages", i ? "\n" : "", trace->path,
 		count_text(trace->accesses, accesses), count_text(trace->unique, unique));
 	if (mrc->rate < 1)
-		fprintf(out, ", sampled at %g%%", 100 * mrc->rate);
+		put_sampling(out, mrc, trace);
 	fputs("\n\n", out);
 	if (!r && working_set)
 		r = print_working_sets(mrc, i, i + 1, TABLE_PEOPLE, out);
 	else if (!r)
 		r = print_curves(mrc, trace, out);
 	if (!r && !isnan(mrc->target)) {
-		sort_sizes(trace, order);
+		mrc_sort_sizes(trace, order);
 		fputc('\n', out);
 		put_sentence(out, mrc, trace, order);
 	}
@@ -262,6 +279,7 @@ enum {
 	COL_ACCESSES,
 	COL_MISSES,
 	COL_MISS_RATIO,
+	COL_BOUND,
 	NR_COLS
 };
 
@@ -274,6 +292,7 @@ static const struct table_column columns_of_cells[NR_COLS] = {
 	[COL_ACCESSES] = {.key = "accesses", .kind = TABLE_COUNT},
 	[COL_MISSES] = {.key = "misses", .kind = TABLE_COUNT},
 	[COL_MISS_RATIO] = {.key = "miss_ratio", .kind = TABLE_REAL, .precise = 6},
+	[COL_BOUND] = {.key = "bound", .kind = TABLE_REAL, .precise = 4},
 };
 
 static int add_cell(struct table *table, const struct mrc *mrc, const struct mrc_trace *trace,
@@ -293,6 +312,8 @@ static int add_cell(struct table *table, const struct mrc *mrc, const struct mrc
 	table_count(table, COL_ACCESSES, cell->accesses);
 	table_count(table, COL_MISSES, cell->misses);
 	table_real(table, COL_MISS_RATIO, cell->miss_ratio);
+	if (!isnan(cell->bound))
+		table_real(table, COL_BOUND, cell->bound);
 	return r;
 }
 
@@ -341,7 +362,7 @@ static int json_answers(const struct mrc *mrc, FILE *out)
 
 		if (!order)
 			return -ENOMEM;
-		sort_sizes(trace, order);
+		mrc_sort_sizes(trace, order);
 		for (size_t p = 0; p < mrc->nr_choices && trace->nr_sizes; p++) {
 			fputs(comma, out);
 			json_answer(out, mrc, trace, order, p);
@@ -442,7 +463,7 @@ static int drawing_alloc(struct drawing *d, const struct mrc *mrc, const struct 
 static void draw(struct drawing *d, const struct mrc *mrc, const struct mrc_trace *trace,
 		 struct svg_chart *charts)
 {
-	sort_sizes(trace, d->order);
+	mrc_sort_sizes(trace, d->order);
 	for (size_t s = 0; s < trace->nr_sizes; s++)
 		d->x[s] = mib(trace->sizes[d->order[s]]);
 	for (size_t p = 0; p < mrc->nr_choices; p++) {

@@ -17,6 +17,7 @@ struct mrc_cell {
 	uint64_t accesses, misses; /* that ran */
 	double rate;               /* the part of the pages that ran */
 	double miss_ratio;         /* of the whole trace */
+	double bound;              /* how far it may be from the exact one; NAN: not known */
 };
 
 struct mrc_trace {
@@ -40,6 +41,8 @@ struct mrc {
 	size_t nr_traces;
 };
 
+/* Indices of the sizes from the smallest up, in `order`. */
+void mrc_sort_sizes(const struct mrc_trace *trace, size_t *order);
 /* 0 or -ENOMEM. csv is curves, or the working set; json is everything. */
 int mrc_print(const struct mrc *mrc, enum table_format format, bool working_set, FILE *out);
 int mrc_print_svg(const struct mrc *mrc, FILE *out);

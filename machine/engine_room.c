@@ -19,6 +19,7 @@
 #include "machine/room.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,6 +120,11 @@ static void engine_room_close(void *state)
 	free(r);
 }
 
+static uint32_t sampled_batch(uint32_t pages, double sample)
+{
+	return (uint32_t)MAX(lround(pages * sqrt(sample)), 1L);
+}
+
 static int engine_room_open(const struct policy_choice *choice,
 			    const struct foliage_policy_env *env, void **state, struct err *err)
 {
@@ -133,8 +139,10 @@ static int engine_room_open(const struct policy_choice *choice,
 			FOLIAGE_LRU_GEN_NONLEAF_YOUNG,
 		.backend = &room_backend,
 		.ctx = r,
+		.sample = env->sample,
 	};
-	uint32_t batch = MAX(env->room / 16, 1u);
+	uint32_t batch = MAX(env->room / 16, 1u), cluster = SWAP_CLUSTER_MAX,
+		 lru_batch = MIN_LRU_BATCH, add_batch = FOLIAGE_BATCH;
 	char message[256] = "";
 	int rc;
 
@@ -146,10 +154,18 @@ static int engine_room_open(const struct policy_choice *choice,
 		free(r);
 		return err_set(err, rc, "policy %s: %s", choice->label, message);
 	}
-	r->cpu.batch = MIN(batch, (uint32_t)FOLIAGE_BATCH);
+	if (env->sample > 0 && env->sample < 1) {
+		/* The whole room's batches are smaller parts of it. Shrunk with the sample they
+		 * would be single pages, which misplaces more than it mends: halfway is best
+		 * (docs/mrc.md). */
+		cluster = sampled_batch(cluster, env->sample);
+		lru_batch = sampled_batch(lru_batch, env->sample);
+		add_batch = sampled_batch(add_batch, env->sample);
+	}
+	r->cpu.batch = MIN(batch, add_batch);
 	r->request = (struct foliage_reclaim_request){
-		.nr = MIN(batch, (uint32_t)SWAP_CLUSTER_MAX),
-		.batch = MIN(batch, (uint32_t)MIN_LRU_BATCH),
+		.nr = MIN(batch, cluster),
+		.batch = MIN(batch, lru_batch),
 		.swappiness = -1,
 		.memcg_limit = true,
 	};

@@ -41,6 +41,8 @@ static int check_options(const struct foliage_engine_options *o, char *message, 
 			   "too many memcgs (4096), nodes (16) or zones (3)");
 	if (o->folio_bytes != 0 && o->folio_bytes != 32 && o->folio_bytes != 64)
 		return bad(message, bytes, -EINVAL, "folio_bytes must be 32 or 64");
+	if (!(o->sample >= 0 && o->sample <= 1))
+		return bad(message, bytes, -EINVAL, "sample must be between 0 and 1");
 	if (o->scale < 0 || (o->scale > 0 && o->scale < 1))
 		return bad(message, bytes, -EINVAL, "scale must be at least 1");
 	return 0;
@@ -166,6 +168,7 @@ int engine_create(const struct foliage_engine_options *o, const struct policy_ch
 	e->nr_nodes = MAX(o->nr_nodes, 1u);
 	e->nr_zones = MAX(o->nr_zones, 1u);
 	e->scale = o->scale > 0 ? o->scale : 1;
+	e->sample = o->sample > 0 ? o->sample : 1;
 	e->totalram_pages = o->totalram_pages ? o->totalram_pages : o->nr_folios;
 	e->seed = o->seed;
 	e->caps = o->caps;

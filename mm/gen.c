@@ -165,7 +165,7 @@ struct ctrl_pos gen_ctrl_pos(const struct gen_knobs *k, const struct lruvec *lv,
 {
 	const struct lru_gen *g = &lv->gen;
 	unsigned int hist = gen_hist(k, gen_min_seq(lv, type));
-	struct ctrl_pos pos = {.gain = gain};
+	struct ctrl_pos pos = {.gain = gain, .sample = g->sample};
 
 	for (unsigned int t = first; t <= last; t++) {
 		pos.refaulted +=
@@ -176,8 +176,20 @@ struct ctrl_pos gen_ctrl_pos(const struct gen_knobs *k, const struct lruvec *lv,
 	return pos;
 }
 
+/* What counts single refaults, in a sample where each stands for 1 / unit of them. */
+static bool ctrl_ok_sampled(const struct ctrl_pos *sp, const struct ctrl_pos *pv, double unit)
+{
+	double refaulted = (double)pv->refaulted, least = MIN_LRU_BATCH * unit;
+
+	return refaulted < least ||
+	       refaulted * ((double)sp->total + least) * sp->gain <=
+		       ((double)sp->refaulted + unit) * (double)pv->total * pv->gain;
+}
+
 bool gen_ctrl_ok(const struct ctrl_pos *sp, const struct ctrl_pos *pv)
 {
+	if (__builtin_expect(sp->sample > 0, 0))
+		return ctrl_ok_sampled(sp, pv, sp->sample);
 	return pv->refaulted < MIN_LRU_BATCH ||
 	       pv->refaulted * (sp->total + MIN_LRU_BATCH) * sp->gain <=
 		       (sp->refaulted + 1) * pv->total * pv->gain;
@@ -298,7 +310,8 @@ int gen_init(struct foliage_engine *e, struct lruvec *lv)
 			      .memcg_seg = seg,
 			      .memcg_bin = bin,
 			      .memcg_prev = prev,
-			      .memcg_next = next};
+			      .memcg_next = next,
+			      .sample = e->sample < 1 ? e->sample : 0};
 	atomic_store(&g->max_seq, MIN_NR_GENS + 1);
 	for (int i = 0; i < MAX_NR_GENS; i++)
 		g->timestamps[i] = engine_now_ms(e);

@@ -156,6 +156,7 @@ int gen_is_valid(struct foliage_engine *e, struct lruvec *lv, struct err *err);
 struct ctrl_pos {
 	uint64_t refaulted, total;
 	uint32_t gain;
+	double sample; /* part of the pages that are counted; 0: all */
 };
 struct ctrl_pos gen_ctrl_pos(const struct gen_knobs *k, const struct lruvec *lv, unsigned int type,
 			     unsigned int first, unsigned int last, uint32_t gain);

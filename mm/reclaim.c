@@ -22,7 +22,8 @@ void engine_yield(const struct foliage_engine *e)
 
 uint64_t scaled_budget(const struct foliage_engine *e, uint64_t n, int priority)
 {
-	if (__builtin_expect(e->scale > 1, 0))
+	/* In a sample each page stands for many, those that are scanned as well. */
+	if (__builtin_expect(e->scale > 1 && e->sample >= 1, 0))
 		n = (uint64_t)((double)n * e->scale);
 	return n >> priority;
 }

@@ -129,6 +129,7 @@ struct lru_gen {
 	counter_t evicted[MAX_NR_HIST][NR_TYPES][MAX_NR_TIERS];
 	counter_t refaulted[MAX_NR_HIST][NR_TYPES][MAX_NR_TIERS];
 	uint64_t protected_[MAX_NR_HIST][NR_TYPES][MAX_NR_TIERS];
+	double sample; /* what feedback counts is of this part of the pages; 0: all */
 	/* What one more fd access makes of (gen + 1, refs), for each type: see mm/fg.c. Rebuilt
 	 * when the window moves. */
 	uint16_t next_access[NR_TYPES][128];
@@ -216,7 +217,8 @@ struct foliage_engine {
 	struct foliage_cpu *cpus;
 	struct mm_table *mms; /* mm/walk.h */
 
-	double scale; /* modelled size / simulated size */
+	double scale;  /* modelled size / simulated size */
+	double sample; /* part of the modelled pages that are here */
 	uint64_t totalram_pages;
 	uint32_t caps;       /* FOLIAGE_LRU_GEN_* (B.13) */
 	uint64_t min_ttl_ms; /* B.12 */

@@ -141,6 +141,9 @@ struct foliage_policy_env {
 	/* Only for mapped accesses: order[id] is the page's place in its address space, so that
 	 * neighbours in the trace's numbering share page tables. NULL: ids are their own order. */
 	const uint32_t *order;
+	/* The part of the pages that run, when they are a sample of the modelled ones; 0 or 1: all.
+	 * What counts pages and not parts of the room then stands for more of them. */
+	double sample;
 };
 
 enum {

@@ -172,6 +172,9 @@ struct foliage_engine_options {
 	uint32_t caps; /* FOLIAGE_LRU_GEN_*; 0: core only when there is no next_mapping, else all */
 	const struct foliage_backend *backend; /* copied */
 	void *ctx;
+	/* The pages are a sample of the modelled ones, this part of them (0: all): thresholds that
+	 * count pages shrink with it, and the scan budget is that of the sample. */
+	double sample;
 };
 
 /* -EINVAL: a bad option, with the reason in `message` (may be NULL) of `message_bytes`; -ENOMEM. */

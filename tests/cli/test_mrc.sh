@@ -5,7 +5,7 @@ shared=${FOLIAGE_SHARED:-$FOLIAGE_SOURCE_DIR/../shared}/traces
 # A loop of 100 pages: lru misses always below 100 pages, once a page from 100 on.
 for _ in 1 2 3 4 5; do seq 1 100; done >loop.txt
 run 0 mrc loop.txt --policy lru,fifo --pages 50,100 --format csv
-same 'csv header' "$(head -1 out)" 'trace,policy,pages,bytes,rate,accesses,misses,miss_ratio'
+same 'csv header' "$(head -1 out)" 'trace,policy,pages,bytes,rate,accesses,misses,miss_ratio,bound'
 same 'a loop' "$(tail -n +2 out | cut -d, -f2,3,4,6,7,8 | tr '\n' ' ')" \
 	'lru,50,204800,500,500,1.000000 fifo,50,204800,500,500,1.000000 lru,100,409600,500,100,0.200000 fifo,100,409600,500,100,0.200000 '
 run 0 mrc loop.txt --policy lru --pages 50,100 --target 0.6
@@ -54,14 +54,27 @@ same 'a small room is exact' "$(sed -n 2p out | cut -d, -f5,6)" '1.000000,60000'
 run 0 mrc skewed.txt --policy lru,fifo --pages 1000,2000 --sample 50% --format csv
 cp out sampled
 run 0 mrc skewed.txt --policy lru,fifo --pages 1000,2000 --format csv
-paste -d, out sampled | tail -n +2 | awk -F, '{ d = $8 - $16; if (d < 0) d = -d; if (d > 0.01) bad = 1 }
+paste -d, out sampled | tail -n +2 | awk -F, '{ d = $8 - $17; if (d < 0) d = -d; if (d > 0.01) bad = 1 }
 	END { exit bad }' || complain "half of the pages are off: $(cat out sampled)"
 run 0 mrc skewed.txt --policy lru --pages 1000 --sample 10% --seed 1 --format csv
 cp out one
 run 0 mrc skewed.txt --policy lru --pages 1000 --sample 10% --seed 2 --format csv
 cmp -s one out && complain 'the seed chooses no other pages'
 run 0 mrc skewed.txt --policy lru --sample 10%
-has out 'sampled at 10%'
+has out 'sampled at 10%, estimated to be within 0.0'
+
+# A bound: what is estimated to be further off runs again, in the end with all pages; and is no further off than that.
+run 0 mrc skewed.txt --policy lru,clru,fg --memory 5%..95%/40 --format csv
+cp out exact
+run 0 mrc skewed.txt --policy lru,clru,fg --memory 5%..95%/40 --sample 10% --bound 0.02 --format csv
+cp out bounded
+paste -d, exact bounded | tail -n +2 | awk -F, '{ d = $8 - $17; if (d < 0) d = -d; exact += $14 == 1; n++
+	if ($9 != 0 || $18 > 0.02 || d > $18 + 1e-6 || ($14 == 1 && $18 != 0)) bad = 1 }
+	END { exit bad || n != 120 || !exact || exact == n }' || complain "not within 0.02: $(paste -d, exact bounded)"
+run 0 mrc skewed.txt --policy lru,clru,fg --memory 5%..95%/40 --sample 10% --bound 0.02 --format csv --jobs 1
+cmp -s out bounded || complain '--jobs 1 differs with --bound'
+run 0 mrc skewed.txt --policy fg --memory 5%..95%/10 --sample 10% --bound 0.004
+has out ' exact'
 
 # The picture: well-formed, axes with titles, lines that differ without colour.
 run 0 mrc skewed.txt loop.txt --policy lru,fg --pages 20,50,80 --svg c.svg
@@ -93,6 +106,8 @@ refuses "--sample: 'x' is not a number" mrc loop.txt --sample x%
 refuses '--sample: must be between' mrc loop.txt --sample 0%
 refuses '--sample: must be between' mrc loop.txt --sample 101%
 refuses 'loop.txt: a sample of' mrc loop.txt --sample 0.0001% --pages 100000000
+refuses '--bound: must be between 0 and 1' mrc loop.txt --sample 10% --bound 1
+refuses '--bound: without --sample' mrc loop.txt --bound 0.01
 refuses '--target: a miss ratio is between 0 and 1' mrc loop.txt --target 2
 refuses '--windows: must be between' mrc loop.txt --windows 0
 refuses '--jobs: at most' mrc loop.txt --jobs 5000
@@ -137,7 +152,7 @@ if [ -e "$shared/w106.u32.zst" ]; then
 		NR == 1 || $1 + $2 < best { best = $1 + $2 }
 		END { printf "w106: exact %.2f s of CPU time, sampled %.2f s, %.1f times faster\n", whole, best, whole / best
 			exit !(whole < 40 && best * 20 <= whole) }' || complain 'too slow: wanted 40 s and 20 times'
-	paste -d, exact.csv sampled.csv | tail -n +2 | awk -F, '{ d = $8 - $16; if (d < 0) d = -d; if (d > worst) worst = d }
+	paste -d, exact.csv sampled.csv | tail -n +2 | awk -F, '{ d = $8 - $17; if (d < 0) d = -d; if (d > worst) worst = d }
 		END { printf "w106: sampled within %.4f\n", worst; exit !(worst <= 0.01) }' || complain 'sampled: not within 0.01'
 else
 	echo "SKIP: no shared trace $shared/w106.u32.zst (set FOLIAGE_SHARED), speed and error were not measured"

@@ -200,6 +200,7 @@ static double run(const struct policy_choice *choice, uint32_t room, double rate
 		.nr_accesses = t->n,
 		.seed = 1,
 		.scale = 1 / rate,
+		.sample = rate,
 	};
 	struct foliage_stats stats;
 	struct room *opened = NULL;
@@ -243,13 +244,23 @@ static void test_bound(void **state)
 	static const struct {
 		const char *trace, *policy;
 	} claims[] = {
-		{"w106.u32.zst", "lru"},           {"w106.u32.zst", "clru"},
-		{"w106.u32.zst", "mglru"},         {"w106.u32.zst", "fg"},
-		{"orm-busy.u32.zst", "lru"},       {"orm-busy.u32.zst", "clru"},
-		{"orm-busy.u32.zst", "mglru"},     {"orm-busy.u32.zst", "fg"},
-		{"scarab-recs.u64.zst", "lru"},    {"scarab-recs.u64.zst", "fg"},
-		{"arc-P3.u32.zst", "lru"},         {"arc-P3.u32.zst", "s3fifo"},
-		{"scarab-recs.u64.zst", "s3fifo"}, {"cloudPhysicsIO.oracleGeneral.zst", "lru"},
+		{"w106.u32.zst", "lru"},
+		{"w106.u32.zst", "clru"},
+		{"w106.u32.zst", "mglru"},
+		{"w106.u32.zst", "fg"},
+		{"orm-busy.u32.zst", "lru"},
+		{"orm-busy.u32.zst", "clru"},
+		{"orm-busy.u32.zst", "mglru"},
+		{"orm-busy.u32.zst", "fg"},
+		{"scarab-recs.u64.zst", "lru"},
+		{"scarab-recs.u64.zst", "fg"},
+		{"scarab-recs.u64.zst", "clru"},
+		{"scarab-recs.u64.zst", "mglru"},
+		{"arc-P3.u32.zst", "clru"},
+		{"arc-P3.u32.zst", "lru"},
+		{"arc-P3.u32.zst", "s3fifo"},
+		{"scarab-recs.u64.zst", "s3fifo"},
+		{"cloudPhysicsIO.oracleGeneral.zst", "lru"},
 	};
 	const struct trace_options options = {0};
 
