@@ -36,9 +36,10 @@
 static const double passes[] = {0.5, 1, 4, 16, INFINITY};
 #define EXACT_FROM 0.25
 
-/* The estimate of an error: a part that no sample is without, what the last pass changed, and a part
- * of the step to the next size. docs/mrc.md has how often it was wrong. */
-#define BOUND_LEAST 0.003
+/* The estimate of an error: that of any sample of so many pages (this over the root of them), what
+ * the last pass changed, and a part of the step to the next size. docs/mrc.md has how often it was
+ * wrong. */
+#define BOUND_NOISE 0.2
 #define BOUND_STEP  0.2
 
 enum { HALVES_EVERY = 4 }; /* sizes, without --bound */
@@ -148,6 +149,7 @@ static int run_room(const struct work *work, size_t i, const struct resolved *t,
 		cell->accesses = stats.accesses;
 		cell->misses = stats.misses;
 		cell->rate = rate;
+		cell->noise = BOUND_NOISE / sqrt(t->nr_ids);
 		cell->bound = rate < 1 ? NAN : 0;
 		cell->miss_ratio = sample_miss_ratio(stats.misses, rate, work->whole.n);
 		cell->done = true;
@@ -325,7 +327,7 @@ static void set_bounds(struct work *work)
 		       up = fabs(ratio_at(work, place + 1, policy) - cell->miss_ratio);
 
 		if (cell->done && cell->rate < 1 && work->pass)
-			cell->bound = BOUND_LEAST + change_at(work, place, policy) +
+			cell->bound = cell->noise + change_at(work, place, policy) +
 				      BOUND_STEP * fmax(isnan(down) ? 0 : down, isnan(up) ? 0 : up);
 	}
 }

@@ -17,6 +17,7 @@ struct mrc_cell {
 	uint64_t accesses, misses; /* that ran */
 	double rate;               /* the part of the pages that ran */
 	double miss_ratio;         /* of the whole trace */
+	double noise;              /* of a sample of its size */
 	double bound;              /* how far it may be from the exact one; NAN: not known */
 };
 
