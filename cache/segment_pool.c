@@ -11,59 +11,21 @@
 
 #include "cache/pool.h"
 #include "foliage/group.h"
-#include "mm/gen.h"
+#include "mm/ages.h"
 #include "mm/memcg.h"
 
 /* ---- pages by age ---- */
 
-/* Generations of different groups move on their own: they are put together by their distance from
- * the youngest, and numbered as the root's. */
-static void add_generations(struct foliage_engine *e, struct lruvec *lv, unsigned int type,
-			    uint64_t counts[MAX_NR_GENS])
-{
-	uint64_t max_seq = gen_max_seq(lv), min_seq = gen_min_seq(lv, type);
-
-	for (uint64_t age = 0; age < MAX_NR_GENS && min_seq + age <= max_seq; age++) {
-		for (unsigned int zone = 0; zone < e->nr_zones; zone++)
-			counts[age] +=
-				counter_size(&lv->gen.nr_pages[gen_of(max_seq - age)][type][zone]);
-	}
-}
-
 static void fill_lists(struct foliage_engine *e, unsigned int type,
 		       struct foliage_segment_lists *out)
 {
-	const bool generations = e->ops->rules != NULL;
-	uint64_t by_age[MAX_NR_GENS] = {0}, total = 0, active = 0;
-	unsigned int oldest = 0;
+	struct engine_ages ages;
 
-	for (uint32_t i = 0; i < e->nr_memcgs; i++) {
-		struct lruvec *lv = &e->lruvecs[i * e->nr_nodes];
-
-		if (!atomic_load(&e->memcgs[i].used) || atomic_load(&lv->dying))
-			continue;
-		if (generations) {
-			add_generations(e, lv, type, by_age);
-			continue;
-		}
-		total += e->ops->size(e, lv, type);
-		active += e->ops->active(e, lv, type);
-	}
-	if (!generations) {
-		out->order = FOLIAGE_SEGMENT_CLASSIC;
-		out->pages[0] = total > active ? total - active : 0;
-		out->pages[1] = active;
-		return;
-	}
-	out->order = FOLIAGE_SEGMENT_GENERATIONS;
-	out->max_seq = gen_max_seq(&e->lruvecs[0]);
-	for (unsigned int age = 0; age < MAX_NR_GENS; age++)
-		oldest = by_age[age] ? age : oldest;
-	oldest = MAX(oldest, gen_nr(&e->lruvecs[0], type) - 1);
-	oldest = MIN(oldest, (unsigned int)MAX_NR_GENS - 1);
-	out->min_seq = out->max_seq - MIN((uint64_t)oldest, out->max_seq);
-	for (unsigned int age = 0; age <= oldest; age++)
-		out->pages[oldest - age] = by_age[age];
+	engine_ages(e, type, &ages);
+	out->order = ages.generations ? FOLIAGE_SEGMENT_GENERATIONS : FOLIAGE_SEGMENT_CLASSIC;
+	out->min_seq = ages.min_seq;
+	out->max_seq = ages.max_seq;
+	memcpy(out->pages, ages.pages, sizeof(ages.pages));
 }
 
 /* ---- groups ---- */

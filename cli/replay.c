@@ -23,6 +23,7 @@
 #include "machine/room.h"
 #include "trace/trace.h"
 
+enum { AGES_MAX = 10000 };
 enum { CHUNK = 65536 }; /* accesses between two looks at SIGINT */
 
 static const char *const dump_names[] = {"lru_gen", "lru_gen_full", "memory.stat", NULL};
@@ -30,7 +31,7 @@ static const char *const dump_names[] = {"lru_gen", "lru_gen_full", "memory.stat
 struct request {
 	const char *pages, *memory, *policies, *format, *dump, *events, *output, *jobs;
 	struct trace_options trace;
-	uint64_t warmup, limit, seed;
+	uint64_t warmup, limit, seed, ages;
 	double scale;
 	bool mapped, gap, no_timing;
 	/* Derived: */
@@ -51,6 +52,7 @@ struct cell {
 	struct foliage_stats stats;
 	double seconds;
 	char *dump;
+	char *ages; /* json: how old the pages were, at equal distances */
 	struct err err;
 };
 
@@ -85,6 +87,7 @@ enum {
 	COL_SPEED,
 	COL_DUMP,
 	COL_COMMAND,
+	COL_AGES,
 	NR_COLS,
 };
 
@@ -121,6 +124,7 @@ static const struct table_column columns[NR_COLS] = {
 	[COL_SPEED] = {.key = "accesses_per_second", .title = "accesses/s", .kind = TABLE_COUNT},
 	[COL_DUMP] = {.key = "dump", .kind = TABLE_TEXT, .json_only = true},
 	[COL_COMMAND] = {.key = "command", .kind = TABLE_TEXT, .json_only = true},
+	[COL_AGES] = {.key = "ages", .kind = TABLE_RAW, .json_only = true},
 };
 
 /* ---- progress ---- */
@@ -188,6 +192,45 @@ static int feed(const struct replay *replay, struct room *room, uint8_t *ops, ui
 	return 0;
 }
 
+static void put_ages(FILE *out, uint64_t access, const struct engine_ages *ages)
+{
+	fprintf(out, "{\"access\": %llu, ", (unsigned long long)access);
+	if (ages->generations)
+		fprintf(out, "\"min_seq\": %llu, ", (unsigned long long)ages->min_seq);
+	fputs("\"pages\": [", out);
+	for (unsigned int i = 0; i < ages->nr; i++)
+		fprintf(out, "%s%llu", i ? ", " : "", (unsigned long long)ages->pages[i]);
+	fputs("]}", out);
+}
+
+/* The accesses that count, with a look at the ages after each of equal parts. */
+static int feed_looking(struct replay *replay, struct cell *cell, struct room *room, uint8_t *ops)
+{
+	const uint64_t from = replay->request->warmup, n = replay->resolved.n - from,
+		       parts = replay->request->ages;
+	struct engine_ages ages;
+	size_t bytes;
+	FILE *out;
+	int r = 0;
+
+	if (!parts || cell->hidden || room_ages(room, &ages))
+		return feed(replay, room, ops, from, from + n);
+	out = open_memstream(&cell->ages, &bytes);
+	if (!out)
+		return -ENOMEM;
+	fputc('[', out);
+	for (uint64_t i = 0; i < parts && !r; i++) {
+		uint64_t to = from + n / parts * (i + 1) + n % parts * (i + 1) / parts;
+
+		r = feed(replay, room, ops, from + n / parts * i + n % parts * i / parts, to);
+		room_ages(room, &ages);
+		fputs(i ? ", " : "", out);
+		put_ages(out, to, &ages);
+	}
+	fputc(']', out);
+	return fclose(out) && !r ? -ENOMEM : r;
+}
+
 static int run_room(struct replay *replay, struct cell *cell, struct room *room, uint8_t *ops)
 {
 	const struct request *request = replay->request;
@@ -199,7 +242,7 @@ static int run_room(struct replay *replay, struct cell *cell, struct room *room,
 	if (request->warmup)
 		room_stats_reset(room);
 	start = cpu_seconds();
-	r = feed(replay, room, ops, request->warmup, replay->resolved.n);
+	r = feed_looking(replay, cell, room, ops);
 	cell->seconds = cpu_seconds() - start;
 	if (r)
 		return r;
@@ -380,8 +423,10 @@ static int run_with_events(struct replay *replay, struct err *err)
 
 static void replay_free(struct replay *replay)
 {
-	for (size_t i = 0; i < replay->nr_cells; i++)
+	for (size_t i = 0; i < replay->nr_cells; i++) {
 		free(replay->cells[i].dump);
+		free(replay->cells[i].ages);
+	}
 	free(replay->cells);
 	resolved_free(&replay->resolved);
 }
@@ -422,6 +467,8 @@ static int add_ratios(struct table *table, const struct replay *replay, const st
 	}
 	if (cell->dump)
 		r |= table_text(table, COL_DUMP, cell->dump);
+	if (cell->ages)
+		r |= table_text(table, COL_AGES, cell->ages);
 	return r;
 }
 
@@ -591,6 +638,10 @@ static int check_request(struct request *request, int nr_traces, char **traces, 
 		return -EINVAL;
 	if (request->dump && request->table_format == TABLE_CSV)
 		return err_set(err, -EINVAL, "--dump: not with --format csv");
+	if (request->ages > AGES_MAX)
+		return err_set(err, -EINVAL, "--ages: at most %d", AGES_MAX);
+	if (request->ages && request->table_format != TABLE_JSON)
+		return err_set(err, -EINVAL, "--ages: only with --format json");
 	r = parse_sizes(request, err);
 	if (!r)
 		r = parse_policies(request, err);
@@ -625,6 +676,7 @@ static int parse_request(int argc, char **argv, struct request *request, struct 
 		{"format", 0, OPTION_TEXT, &request->format},
 		{"no-timing", 0, OPTION_FLAG, &request->no_timing},
 		{"dump", 0, OPTION_TEXT, &request->dump},
+		{"ages", 0, OPTION_COUNT, &request->ages},
 		{"events", 0, OPTION_TEXT, &request->events},
 		{"output", 'o', OPTION_TEXT, &request->output},
 	};
@@ -742,6 +794,11 @@ const struct command command_replay = {
 		"  --no-timing         leave out times, so that equal runs print equal bytes\n"
 		"  --dump WHAT         also the state at the end: lru_gen, lru_gen_full or "
 		"memory.stat\n"
+		"  --ages N            also how many pages were in each generation, or active and "
+		"inactive, after\n"
+		"                      each of N equal parts of the trace, for `foliage report` "
+		"(json; engine\n"
+		"                      policies)\n"
 		"  --events FILE       write what happened to every page and why (one policy, one "
 		"size),\n"
 		"                      for `foliage explain`\n"

@@ -96,9 +96,10 @@ const struct command command_report = {
 		"\n"
 		"Makes one page out of results that replay, mrc and bench wrote with --format "
 		"json: curves, the\n"
-		"policies side by side, published numbers beside measured ones, a verdict, and the "
-		"command lines\n"
-		"that made them. The page needs no network and no other file; it can be read on a "
+		"policies side by side, published numbers beside measured ones, a verdict, the "
+		"ages of pages over\n"
+		"time (of replay --ages), and the command lines that made them. The page needs no "
+		"network and no other file; it can be read on a "
 		"phone and in\n"
 		"print, in light and dark; every chart has its numbers in a table beneath. It "
 		"appears when it is\n"
@@ -111,7 +112,8 @@ const struct command command_report = {
 		"\n"
 		"Examples:\n"
 		"  foliage mrc db.trace --policy lru,fg --target 0.1 --format json -o mrc.json\n"
+		"  foliage replay db.trace --ages 100 --format json -o ages.json\n"
 		"  foliage bench fio-read --format json -o fio.json\n"
-		"  foliage report db.html mrc.json fio.json\n",
+		"  foliage report db.html mrc.json ages.json fio.json\n",
 	.run = report_main,
 };

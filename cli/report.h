@@ -17,6 +17,21 @@ struct report_point {
 	double pages, miss_ratio;
 };
 
+/* Of replay --ages: one look at the ages of the pages, the oldest first. */
+enum { REPORT_AGES = 4 };
+struct report_look {
+	double access, min_seq; /* min_seq NaN: inactive and active */
+	double pages[REPORT_AGES];
+	size_t nr;
+};
+
+struct report_ages {
+	const char *trace, *policy;
+	double room;
+	struct report_look *looks;
+	size_t nr;
+};
+
 /* Of mrc. */
 struct report_window {
 	const char *trace;
@@ -42,6 +57,8 @@ struct report_input {
 	struct report_window *windows;
 	struct report_answer *answers;
 	struct report_row *rows;
+	struct report_ages *ages;
+	size_t nr_ages;
 	size_t nr_points, nr_windows, nr_answers, nr_rows;
 	void *json; /* owns the texts */
 };

@@ -3,7 +3,8 @@
  * The page: for every input its command line, then
  *
  *   replay, mrc   a trace: miss ratio by memory; the policies side by side at the smallest, the
- *                 middle and the largest size; who needs how much; the verdict; the working set
+ *                 middle and the largest size; who needs how much; the verdict; the working set;
+ *                 the ages of pages as heat maps
  *   bench         a suite and metric: published beside measured, in parts that fit a page; the
  *                 verdict
  */
@@ -18,7 +19,7 @@
 #include "cli/svg.h"
 #include "cli/table.h"
 
-enum { SIDE_BY_SIDE = 3, BENCH_ROWS = 40 };
+enum { SIDE_BY_SIDE = 3, BENCH_ROWS = 40, HEAT_COLUMNS = 20 };
 
 #define MIB_PAGES 256.0 /* pages of a MiB */
 
@@ -253,6 +254,61 @@ static int trace_windows(const struct report_input *input, const char *trace, FI
 	return r;
 }
 
+/* ---- ages ---- */
+
+static const char *const generation_names[REPORT_AGES] = {"youngest", "second", "third", "fourth"};
+static const char *const list_names[2] = {"active", "inactive"};
+
+/* At most HEAT_COLUMNS of the looks, at equal distances, the last one among them. */
+static size_t pick_look(const struct report_ages *ages, size_t column, size_t columns)
+{
+	return (column + 1) * ages->nr / columns - 1;
+}
+
+static int ages_figure(const struct report_ages *ages, FILE *out)
+{
+	const size_t columns = MIN(ages->nr, (size_t)HEAT_COLUMNS);
+	bool lists = isnan(ages->looks[0].min_seq);
+	size_t rows = lists ? 2 : REPORT_AGES;
+	struct matrix m;
+	int r = matrix_make(&m, columns, rows);
+
+	if (r)
+		return r;
+	for (size_t s = 0; s < rows; s++)
+		m.names[s] = lists ? list_names[s] : generation_names[s];
+	for (size_t c = 0; c < columns; c++) {
+		const struct report_look *look = &ages->looks[pick_look(ages, c, columns)];
+		char count[32];
+
+		snprintf(m.labels[c], MATRIX_LABEL, "%s",
+			 count_text((uint64_t)look->access, count));
+		for (size_t s = 0; s < rows; s++)
+			m.y[s * columns + c] = s < look->nr ? look->pages[look->nr - 1 - s] : 0;
+	}
+	snprintf(m.title, sizeof(m.title), "Ages of pages: %s, %.2f MiB", ages->policy,
+		 ages->room / MIB_PAGES);
+	m.row_title = "accesses so far";
+	m.value_title = lists ? "pages of each list" : "pages of each generation";
+	m.decimals = -1;
+	r = matrix_heat(&m, lists ? "list" : "generation", out);
+	matrix_free(&m);
+	return r;
+}
+
+static int trace_ages(const struct report_input *input, const char *trace, FILE *out)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < input->nr_ages && !r; i++) {
+		const struct report_ages *ages = &input->ages[i];
+
+		if (ages->nr && !strcmp(ages->trace, trace))
+			r = ages_figure(ages, out);
+	}
+	return r;
+}
+
 static int trace_section(const struct report_input *input, const char *trace, FILE *out)
 {
 	struct matrix m;
@@ -276,6 +332,8 @@ static int trace_section(const struct report_input *input, const char *trace, FI
 		trace_verdict(&m, out);
 	if (!r)
 		r = trace_windows(input, trace, out);
+	if (!r)
+		r = trace_ages(input, trace, out);
 	matrix_free(&m);
 	return r;
 }

@@ -151,3 +151,53 @@ int matrix_dots(const struct matrix *m, FILE *out)
 	free(labels);
 	return r;
 }
+
+/* Each value as a part of what its row has in all. */
+static double *row_parts(const struct matrix *m)
+{
+	double *parts = calloc(m->rows * m->series + 1, sizeof(*parts));
+
+	for (size_t r = 0; parts && r < m->rows; r++) {
+		double sum = 0;
+
+		for (size_t s = 0; s < m->series; s++) {
+			double value = m->y[s * m->rows + r];
+
+			sum += isnan(value) ? 0 : value;
+		}
+		for (size_t s = 0; s < m->series; s++)
+			parts[s * m->rows + r] = sum > 0 ? m->y[s * m->rows + r] / sum : NAN;
+	}
+	return parts;
+}
+
+int matrix_heat(const struct matrix *m, const char *label, FILE *out)
+{
+	const char **columns = calloc(m->rows + 1, sizeof(*columns));
+	double *parts = row_parts(m);
+	int r = columns && parts ? 0 : -ENOMEM;
+
+	if (!r) {
+		const struct svg_heat heat = {.title = m->title,
+					      .x_title = m->row_title,
+					      .y_title = label,
+					      .row_labels = m->names,
+					      .column_labels = columns,
+					      .rows = m->series,
+					      .columns = m->rows,
+					      .value = parts};
+
+		for (size_t i = 0; i < m->rows; i++)
+			columns[i] = m->labels[i];
+		fputs("<figure>\n<div class=\"wide\">", out);
+		svg_heat(out, &heat, false);
+		fputs("</div>\n<p>The stronger the shade, the more of the pages in memory are of "
+		      "that age; the "
+		      "digit says how many tenths, X all.</p>\n",
+		      out);
+		end_figure(m, true, out);
+	}
+	free(columns);
+	free(parts);
+	return r;
+}

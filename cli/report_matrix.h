@@ -32,5 +32,8 @@ void matrix_free(struct matrix *m);
 /* A <figure> of a chart of lines, or of dots, and its table. -ENOMEM. */
 int matrix_curves(const struct matrix *m, FILE *out);
 int matrix_dots(const struct matrix *m, FILE *out);
+/* Rows from the left to the right, series from the top: each value's part of its row, as a heat
+ * map; `label` stands beside the series. The table has the values. */
+int matrix_heat(const struct matrix *m, const char *label, FILE *out);
 
 #endif

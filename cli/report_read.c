@@ -123,6 +123,31 @@ static int get_row(const struct place *place, struct json_object *row, void *out
 	return r ? r : get_number(place, row, "deviation", -INFINITY, true, &bench->deviation);
 }
 
+static int get_look(const struct place *place, struct json_object *row, void *out)
+{
+	struct report_look *look = out;
+	struct json_object *pages = NULL;
+	int r = get_number(place, row, "access", 0, false, &look->access);
+
+	if (!r)
+		r = get_number(place, row, "min_seq", 0, true, &look->min_seq);
+	if (r)
+		return r;
+	json_object_object_get_ex(row, "pages", &pages);
+	if (!json_object_is_type(pages, json_type_array) || !json_object_array_length(pages) ||
+	    json_object_array_length(pages) > REPORT_AGES)
+		return fail(place, "pages", "no list of at most 4");
+	look->nr = json_object_array_length(pages);
+	for (size_t i = 0; i < look->nr; i++) {
+		struct json_object *value = json_object_array_get_idx(pages, i);
+
+		look->pages[i] = json_object_get_double(value);
+		if (!json_object_is_type(value, json_type_int) || look->pages[i] < 0)
+			return fail(place, "pages", "no number:");
+	}
+	return 0;
+}
+
 typedef int (*getter)(const struct place *place, struct json_object *row, void *out);
 
 static int get_list(struct place *place, struct json_object *list, const char *name, getter get,
@@ -161,6 +186,31 @@ static struct json_object *member(struct json_object *object, const char *key)
 	return value;
 }
 
+/* The rows of replay that looked at ages. */
+static int read_ages(struct place *place, struct json_object *root, struct report_input *input)
+{
+	size_t n = json_object_array_length(root);
+	int r = 0;
+
+	input->ages = calloc(n + 1, sizeof(*input->ages));
+	if (!input->ages)
+		return err_set(place->err, -ENOMEM, "%s: out of memory", place->path);
+	for (size_t i = 0; i < n && !r; i++) {
+		struct json_object *looks = member(json_object_array_get_idx(root, i), "ages");
+		struct report_ages *ages = &input->ages[input->nr_ages];
+
+		if (!looks)
+			continue;
+		ages->trace = input->points[i].trace;
+		ages->policy = input->points[i].policy;
+		ages->room = input->points[i].pages;
+		input->nr_ages++;
+		r = get_list(place, looks, "look", get_look, sizeof(*ages->looks),
+			     (void **)&ages->looks, &ages->nr);
+	}
+	return r;
+}
+
 static int read_mrc(struct place *place, struct json_object *root, struct report_input *input)
 {
 	int r = get_list(place, member(root, "curves"), "curve point", get_point,
@@ -192,9 +242,12 @@ static int read_root(struct place *place, struct json_object *root, struct repor
 	if (first != root && member(first, "suite"))
 		return get_list(place, root, "row", get_row, sizeof(*input->rows),
 				(void **)&input->rows, &input->nr_rows);
-	if (first != root && member(first, "miss_ratio"))
-		return get_list(place, root, "row", get_point, sizeof(*input->points),
-				(void **)&input->points, &input->nr_points);
+	if (first != root && member(first, "miss_ratio")) {
+		int r = get_list(place, root, "row", get_point, sizeof(*input->points),
+				 (void **)&input->points, &input->nr_points);
+
+		return r ? r : read_ages(place, root, input);
+	}
 	return err_set(place->err, -EINVAL, "%s: not the json of replay, mrc or bench",
 		       place->path);
 }
@@ -292,6 +345,9 @@ void report_input_free(struct report_input *input)
 	free(input->windows);
 	free(input->answers);
 	free(input->rows);
+	for (size_t i = 0; i < input->nr_ages; i++)
+		free(input->ages[i].looks);
+	free(input->ages);
 	memset(input, 0, sizeof(*input));
 }
 #else

@@ -25,6 +25,9 @@ enum {
 	ROW_HEIGHT = 24,
 	LABEL_WIDTH = 226,
 	LABEL_MAX = 30, /* characters of a label that fit there */
+	HEAT_LEFT = 118,
+	HEAT_ROW = 34,
+	HEAT_LABEL_WIDTH = 76, /* of a number on the x axis */
 	TEXT_MAX = 80,
 	SERIES_KINDS = 8,
 };
@@ -277,13 +280,16 @@ void svg_style(FILE *out)
 	      ".chart .axis{font-size:14px}.chart .tick{font-size:13px}\n"
 	      ".chart .mid{text-anchor:middle}.chart .end{text-anchor:end}\n"
 	      ".chart .paper{fill:#fff}.chart .grid{stroke:#ccc;stroke-width:1;fill:none}\n"
-	      ".chart .line{fill:none;stroke-width:2}.chart .mark{stroke-width:2}\n",
+	      ".chart .line{fill:none;stroke-width:2}.chart .mark{stroke-width:2}\n"
+	      ".chart .heat{fill:#0b5cad;stroke:#ccc;stroke-width:1}\n"
+	      ".chart .digit{font-size:13px;text-anchor:middle}.chart .over{fill:#fff}\n",
 	      out);
 	for (size_t i = 0; i < SERIES_KINDS; i++)
 		fprintf(out, ".c%zu{stroke:%s;fill:%s}", i, light[i], light[i]);
 	fputs("\n@media screen and (prefers-color-scheme:dark){.chart text{fill:#e6e6e6}.chart "
 	      ".paper{fill:#16181c}"
-	      ".chart .grid{stroke:#444}\n",
+	      ".chart .grid{stroke:#444}.chart .heat{fill:#6cb4ff;stroke:#444}.chart "
+	      ".over{fill:#000}\n",
 	      out);
 	for (size_t i = 0; i < SERIES_KINDS; i++)
 		fprintf(out, ".c%zu{stroke:%s;fill:%s}", i, dark[i], dark[i]);
@@ -373,5 +379,49 @@ void svg_dots(FILE *out, const struct svg_dots *dots, bool alone)
 		}
 	}
 	legend(out, dots->series, dots->nr, bottom + AXIS_HEIGHT, false);
+	fputs("</svg>\n", out);
+}
+
+static void heat_cell(FILE *out, double x, double y, double width, double value)
+{
+	char digit[2] = {0};
+
+	fprintf(out,
+		"<rect class=\"heat\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" "
+		"fill-opacity=\"%.2f\"/>\n",
+		x, y, width, HEAT_ROW, isnan(value) ? 0 : MIN(MAX(value, 0.0), 1.0));
+	if (isnan(value))
+		return;
+	digit[0] = value >= 0.95 ? 'X' : (char)('0' + lround(MAX(value, 0.0) * 10));
+	put_text(out, x + width / 2, y + HEAT_ROW / 2.0 + 5, value > 0.5 ? "digit over" : "digit",
+		 digit);
+}
+
+void svg_heat(FILE *out, const struct svg_heat *heat, bool alone)
+{
+	const double width = (WIDTH - HEAT_LEFT - RIGHT) / (double)MAX(heat->columns, (size_t)1),
+		     bottom = TOP + (double)heat->rows * HEAT_ROW,
+		     middle = HEAT_LEFT + (WIDTH - HEAT_LEFT - RIGHT) / 2.0;
+	const size_t every = (size_t)ceil(HEAT_LABEL_WIDTH / width);
+
+	begin(out, bottom + AXIS_HEIGHT, heat->title, alone);
+	put_label(out, 12, 18, "title", heat->title, 58);
+	put_text(out, HEAT_LEFT - 8, TOP - 6, "axis end", heat->y_title);
+	for (size_t row = 0; row < heat->rows; row++) {
+		double y = TOP + (double)row * HEAT_ROW;
+
+		put_text(out, HEAT_LEFT - 8, y + HEAT_ROW / 2.0 + 5, "tick end",
+			 heat->row_labels[row]);
+		for (size_t column = 0; column < heat->columns; column++)
+			heat_cell(out, HEAT_LEFT + (double)column * width, y, width,
+				  heat->value[row * heat->columns + column]);
+	}
+	/* The last column is named, and as many before it as fit. */
+	for (size_t column = 0; column < heat->columns; column++) {
+		if ((heat->columns - 1 - column) % every == 0)
+			put_text(out, HEAT_LEFT + ((double)column + 0.5) * width, bottom + 18,
+				 "tick mid", heat->column_labels[column]);
+	}
+	put_text(out, middle, bottom + 42, "axis mid", heat->x_title);
 	fputs("</svg>\n", out);
 }

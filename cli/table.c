@@ -39,12 +39,17 @@ struct table *table_create(const struct table_column *columns, size_t nr)
 	return table;
 }
 
+static bool is_text(const struct table_column *column)
+{
+	return column->kind == TABLE_TEXT || column->kind == TABLE_RAW;
+}
+
 void table_free(struct table *table)
 {
 	if (!table)
 		return;
 	for (size_t i = 0; i < table->nr_rows * table->nr_columns; i++) {
-		if (table->columns[i % table->nr_columns].kind == TABLE_TEXT)
+		if (is_text(&table->columns[i % table->nr_columns]))
 			free(table->cells[i].text);
 	}
 	free(table->cells);
@@ -136,6 +141,7 @@ static const char *shown(const struct table_column *column, const struct cell *c
 		return "";
 	switch (column->kind) {
 	case TABLE_TEXT:
+	case TABLE_RAW:
 		return cell->text;
 	case TABLE_COUNT:
 		return count_text(cell->count, buffer);
@@ -353,6 +359,8 @@ static void json_row(const struct table *table, size_t row, FILE *out)
 		fputs(": ", out);
 		if (!cell->filled)
 			fputs("null", out);
+		else if (c->kind == TABLE_RAW)
+			fputs(cell->text, out);
 		else if (c->kind == TABLE_TEXT)
 			json_string(out, cell->text);
 		else

@@ -18,6 +18,7 @@ enum table_kind {
 	TABLE_TEXT,
 	TABLE_COUNT, /* people see 1,234,567 */
 	TABLE_REAL,
+	TABLE_RAW, /* text that is json already; of json_only columns */
 };
 
 struct table_column {

@@ -347,10 +347,18 @@ static int engine_room_dump(const void *state, const char *what, char **text)
 	return foliage_text(r->engine, what, text);
 }
 
+static void engine_room_ages(const void *state, struct engine_ages *ages)
+{
+	const struct engine_room *r = state;
+
+	engine_ages(r->engine, TYPE_FILE, ages);
+}
+
 const struct room_ops engine_room_ops = {
 	.open = engine_room_open,
 	.close = engine_room_close,
 	.run = engine_room_run,
 	.stats = engine_room_stats,
 	.dump = engine_room_dump,
+	.ages = engine_room_ages,
 };

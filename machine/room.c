@@ -188,3 +188,11 @@ int room_dump(const struct room *room, const char *what, char **text)
 		return -EOPNOTSUPP;
 	return engine_room_ops.dump(room->state, what, text);
 }
+
+int room_ages(const struct room *room, struct engine_ages *ages)
+{
+	if (!room->engine)
+		return -EOPNOTSUPP;
+	engine_room_ops.ages(room->state, ages);
+	return 0;
+}

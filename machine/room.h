@@ -7,6 +7,7 @@
 #ifndef FOLIAGE_MACHINE_ROOM_H
 #define FOLIAGE_MACHINE_ROOM_H
 
+#include "mm/ages.h"
 #include "mm/policies.h"
 
 struct room;
@@ -27,6 +28,9 @@ void room_stats_reset(struct room *room);
  * -EOPNOTSUPP for policies that have none. */
 int room_dump(const struct room *room, const char *what, char **text);
 
+/* Pages by age, for policies that have ages; -EOPNOTSUPP for the others. */
+int room_ages(const struct room *room, struct engine_ages *ages);
+
 /* What an engine-backed room must provide; machine/engine_room.c implements it for every engine
  * policy. */
 struct room_ops {
@@ -36,6 +40,7 @@ struct room_ops {
 	int (*run)(void *state, const uint32_t *ids, const uint8_t *ops, size_t n, uint64_t now);
 	void (*stats)(const void *state, struct foliage_stats *stats); /* all fields, since open */
 	int (*dump)(const void *state, const char *what, char **text);
+	void (*ages)(const void *state, struct engine_ages *ages);
 };
 extern const struct room_ops engine_room_ops;
 

@@ -17,6 +17,8 @@ refuses '--jobs: at most' replay t.txt --jobs 100000
 refuses '--scale: must be between' replay t.txt --scale 0.5
 refuses "--scale: 'x' is not a number" replay t.txt --scale x
 refuses "--dump: unknown 'lru_gem', did you mean 'lru_gen'?" replay t.txt --dump lru_gem
+refuses '--ages: only with --format json' replay t.txt --ages 5
+refuses '--ages: at most 10000' replay t.txt --ages 10001 --format json
 refuses '--dump: not with --format csv' replay t.txt --dump lru_gen --format csv
 refuses '--dump: none of these policies has lru_gen' replay t.txt --pages 10 --policy lru --dump lru_gen
 refuses 'read only once' replay - - --pages 10

@@ -5,6 +5,7 @@ for _ in 1 2 3; do seq 1 60; done >loop.txt
 run 0 mrc 'a<b>&.txt' loop.txt --policy lru,fg --pages 10,20,50 --target 0.5 --format json --jobs 2 -o mrc.json
 run 0 replay loop.txt --pages 20 --policy lru,fg,clru --format json --no-timing -o replay.json
 run 0 replay loop.txt --pages 10 --policy fg:tail_mode=min,lru --format json --no-timing -o knobs.json
+run 0 replay 'a<b>&.txt' --pages 200 --policy clru,fg,lru --ages 30 --format json --no-timing -o ages.json
 run 0 bench kernel-6.12 --demo --format json -o bench.json
 grep -qi 'not built in' err && complain 'bench'
 
@@ -13,7 +14,7 @@ if ! "$foliage" report probe.html replay.json 2>err && grep -q 'not built in' er
 	finish
 	exit
 fi
-run 0 report out.html mrc.json replay.json knobs.json bench.json
+run 0 report out.html mrc.json replay.json knobs.json ages.json bench.json
 [ -s out ] && complain 'report prints'
 [ "$(wc -c <out.html)" -lt 2000000 ] || complain 'larger than 2 MB'
 for words in '<h2>a&lt;b&gt;&amp;.txt</h2>' '<h2>loop.txt</h2>' 'For a miss ratio of 0.5 lru' '>fg:tail_mode=min<' \
@@ -41,6 +42,16 @@ rows = {(r["policy"], r["pages"]): r["miss_ratio"] for r in json.load(open("mrc.
 figure = next(f for f in figures if "Miss ratio by memory: loop.txt" in f)
 table = re.findall(r"<tr><th scope=\"row\">([^<]+)</th><td>([^<]*)</td><td>([^<]*)</td></tr>", figure)
 assert [float(t[1]) for t in table] == [round(rows["lru", p], 4) for p in (10, 20, 50)], table
+ages = {r["policy"]: r["ages"] for r in json.load(open("ages.json"))}
+assert ages["lru"] is None and len(ages["fg"]) == len(ages["clru"]) == 30 and ages["fg"][-1]["access"] == 20000, ages
+figure = next(f for f in figures if "Ages of pages: fg, 0.78 MiB" in f)
+table = re.findall(r"<tr><th scope=\"row\">([^<]+)</th>((?:<td>[^<]*</td>){4})</tr>", figure)
+got = [[int(x) for x in re.findall(r"<td>([0-9]+)", t[1])] for t in table]
+wanted = [(list(reversed(ages["fg"][(c + 1) * 30 // 20 - 1]["pages"])) + [0, 0])[:4] for c in range(20)]
+assert got == wanted and table[-1][0] == "20,000", (got, wanted)
+digits = re.findall(r'class="digit[^"]*"[^>]*>([0-9X])<', figure)
+assert len(digits) == 80 and digits == ["X" if v / sum(w) >= .95 else str(int(v / sum(w) * 10 + .5)) for s in range(4) for w in wanted for v in [w[s]]]
+assert sum("Ages of pages" in f for f in figures) == 2
 bench = [r for r in json.load(open("bench.json")) if r["metric"] == "refaults"]
 figure = next(f for f in figures if "kernel-6.12: refaults" in f)
 table = re.findall(r"<tr><th scope=\"row\">[^<]+</th><td>([^<]*)</td><td>([^<]*)</td><td>([^<]*)</td></tr>", figure)
@@ -51,7 +62,7 @@ else
 	echo 'SKIP: no python3, tables and charts were not compared'
 fi
 cp out.html one.html
-run 0 report out.html mrc.json replay.json knobs.json bench.json
+run 0 report out.html mrc.json replay.json knobs.json ages.json bench.json
 cmp -s one.html out.html || complain 'two equal runs differ'
 
 # A browser finds nothing to complain about, at the width of a phone and in print.
@@ -99,6 +110,10 @@ echo '[{"miss_ratio": 0.5, "trace": "t", "policy": "p", "pages": 8}, {"trace": "
 refuses "row.json: row 2: no number 'pages'" report out.html row.json
 echo '[{"suite": "s", "case": "c", "metric": "m", "measured": 1}]' >policy.json
 refuses "policy.json: row 1: no text 'policy'" report out.html policy.json
+echo '[{"miss_ratio": 0.5, "trace": "t", "policy": "p", "pages": 8, "ages": [{"access": 1, "pages": [1, 2, 3, 4, 5]}]}]' >look.json
+refuses "look.json: look 1: no list of at most 4 'pages'" report out.html look.json
+echo '[{"miss_ratio": 0.5, "trace": "t", "policy": "p", "pages": 8, "ages": [{"access": 1, "pages": [-1]}]}]' >look.json
+refuses "look.json: look 1: no number: 'pages'" report out.html look.json
 echo '{"foliage": "mrc", "curves": 1}' >list.json
 refuses 'list.json: no list of curve points' report out.html list.json
 ls ./*.html* 2>/dev/null && complain 'a page stayed'
