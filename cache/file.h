@@ -39,13 +39,16 @@ enum {
 	NODE_BUCKETS = 4096,
 	NODE_IDLE_MAX = 4096, /* closed, clean files that are remembered */
 	CLOSED_DIRTY_MAX = 256,
-	COUNT_SHARDS = 16,
-	RETRY_MS = 1000, /* until a page that could not be written is tried again unasked */
+	COUNT_SHARDS = 64, /* the last is shared by threads beyond */
+	RETRY_MS = 1000,   /* until a page that could not be written is tried again unasked */
 	WAIT_SLICE_MS = 5,
 	WRITERS = 2, /* who may write back at the same time */
 	WRITER_BYTES = 1 << 20,
 };
-#define NO_PAGE UINT64_MAX
+#define NO_PAGE    UINT64_MAX
+#define FILE_HINTS (FOLIAGE_HINT_SEQUENTIAL | FOLIAGE_HINT_ONCE | FOLIAGE_HINT_WILL_NEED)
+/* An access of nobody, to a page that is there. */
+#define FILE_FETCH_INSIDE (FOLIAGE_FETCH_NOWAIT | FOLIAGE_HINT_ONCE)
 
 enum fd_use { FD_READ, FD_WRITE, FD_READ_DIRECT, FD_WRITE_DIRECT, NR_FDS };
 
@@ -176,6 +179,8 @@ struct foliage_cache {
 	_Atomic uint64_t progress;               /* pages written */
 	_Atomic uint64_t readahead_pages, throttled;
 	struct count_shard counts[COUNT_SHARDS];
+	_Atomic uint32_t counting; /* shards taken */
+	uint64_t serial;           /* tells caches at the same address apart */
 
 	pthread_mutex_t writers_lock;
 	pthread_cond_t writers_cond;
@@ -259,7 +264,8 @@ static inline struct aio_state *aio_state(struct foliage_aio *aio)
 int file_cache_create(const struct foliage_cache_options *options, const struct io_backend *backend,
 		      struct foliage_cache **cache, char *message, size_t message_bytes);
 bool file_cache_alive(const struct foliage_cache *c);
-struct count_shard *file_counts(struct foliage_cache *c);
+void file_count_read(struct foliage_cache *c, uint64_t bytes);
+void file_count_write(struct foliage_cache *c, uint64_t bytes);
 /* Nothing to do but wait until something changes: a page is filled, room or write-back. */
 void file_wait_news(struct foliage_cache *c);
 /* Wait for room in the pool; false: nothing has moved for wait_ms. *waited starts as {0}. */
@@ -285,9 +291,22 @@ uint32_t file_filled(struct file_node *n, struct foliage_page **pages, uint64_t 
 		     uint64_t got, int error, bool keep);
 
 void file_copy(struct file_cursor *at, char *page, size_t bytes, bool out);
-void file_count_read(struct foliage_cache *c, uint64_t bytes);
-/* How to fetch the page of byte `at`; reading on inside a page is one access with what was before. */
-unsigned int file_fetch_flags(struct foliage_file *f, uint64_t at, unsigned int flags);
+/* How to fetch the page of byte `at` for reading; reading on inside a page is one access with what
+ * was before. */
+static inline unsigned int file_fetch_flags(struct foliage_file *f, uint64_t at, unsigned int flags)
+{
+	unsigned int hints = flags & FILE_HINTS;
+
+	if (__builtin_expect(atomic_load_explicit(&f->once, memory_order_relaxed), 0))
+		hints |= FOLIAGE_HINT_ONCE;
+	if (at & (f->node->cache->page_bytes - 1) &&
+	    at == atomic_load_explicit(&f->last_end, memory_order_relaxed))
+		hints |= FOLIAGE_HINT_SEQUENTIAL;
+	if (flags & FOLIAGE_RW_NOWAIT)
+		return hints | FOLIAGE_FETCH_NOWAIT;
+	return hints | FOLIAGE_FETCH_NOWAIT | FOLIAGE_FETCH_CREATE;
+}
+
 int file_check_read(const struct foliage_file *f, uint64_t offset);
 
 /* -- file_ahead.c -- */
@@ -295,6 +314,13 @@ int file_check_read(const struct foliage_file *f, uint64_t offset);
 uint64_t file_ahead_miss(struct foliage_file *f, uint64_t first, uint64_t last);
 /* A hit in the window: read the next. */
 void file_ahead_hit(struct foliage_file *f, uint64_t first, uint64_t last);
+static inline void file_ahead_touch(struct foliage_file *f, uint64_t first, uint64_t last)
+{
+	uint64_t trigger = atomic_load_explicit(&f->trigger, memory_order_relaxed);
+
+	if (__builtin_expect(trigger >= first && trigger <= last, 0))
+		file_ahead_hit(f, first, last);
+}
 /* Start reading what is missing of first .. last; stops where there is no room. */
 void file_ahead_start(struct file_node *n, uint64_t first, uint64_t last);
 
@@ -316,7 +342,6 @@ int file_write_page(struct file_node *n, uint64_t at, struct file_cursor *from, 
 /* Too many dirty pages for another; *error: why there will not be fewer, or 0. */
 bool file_dirty_limit(struct file_node *n, int *error);
 int file_check_write(const struct foliage_file *f, uint64_t offset, uint64_t bytes);
-void file_count_write(struct foliage_cache *c, uint64_t bytes);
 
 /* -- file_dirty.c: under node->lock -- */
 struct dirty_group *dirty_find(const struct file_node *n, uint64_t base);

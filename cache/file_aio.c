@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FREE_FILLS_MAX = 256 };
-
-#define HINTS (FOLIAGE_HINT_SEQUENTIAL | FOLIAGE_HINT_ONCE | FOLIAGE_HINT_WILL_NEED)
+/* So many requests go to the ring together: the device begins with them while the next are
+ * prepared. */
+enum { FREE_FILLS_MAX = 256, SUBMIT_BATCH = 2 };
 
 /* ---- queues ---- */
 
@@ -356,7 +356,7 @@ static void advance_write(struct foliage_aio *aio, struct io_request **list)
 	struct file_node *n = aio->file->node;
 	struct foliage_cache *c = n->cache;
 	struct aio_state *s = aio_state(aio);
-	unsigned int hints = aio->flags & HINTS;
+	unsigned int hints = aio->flags & FILE_HINTS;
 
 	if (atomic_load_explicit(&aio->file->once, memory_order_relaxed))
 		hints |= FOLIAGE_HINT_ONCE;
@@ -461,6 +461,10 @@ int foliage_cache_submit(struct foliage_cache *c, struct foliage_aio *const *aio
 		c->nr_aio++;
 		pthread_mutex_unlock(&c->aio_lock);
 		start(aio[i], &list);
+		if (list && i % SUBMIT_BATCH == SUBMIT_BATCH - 1) {
+			io_submit(&c->io, list);
+			list = NULL;
+		}
 	}
 	if (list)
 		io_submit(&c->io, list);

@@ -104,6 +104,14 @@ static void set_limits(struct foliage_cache *c, const struct foliage_cache_optio
 		o->no_readahead ? 0 : (uint32_t)MIN((uint64_t)ahead >> c->shift, pages / 16);
 }
 
+static uint64_t serial_number(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 int file_cache_create(const struct foliage_cache_options *o, const struct io_backend *backend,
 		      struct foliage_cache **cache, char *message, size_t bytes)
 {
@@ -124,6 +132,7 @@ int file_cache_create(const struct foliage_cache_options *o, const struct io_bac
 	 * the kernel: see node_take_fd(). */
 	c->direct = o->direct == FOLIAGE_DIRECT_AUTO && c->page_bytes >= 4096;
 	c->next_id = 1;
+	c->serial = serial_number();
 	set_limits(c, o);
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_mutex_init(&c->dirty_lock, NULL);
@@ -280,13 +289,53 @@ struct foliage_pool *foliage_cache_pool(struct foliage_cache *c)
 	return c->pool;
 }
 
-struct count_shard *file_counts(struct foliage_cache *c)
+/* The thread's own counters. A thread takes a place the first time that it counts, for good; those
+ * that come too late share the last one. */
+static struct count_shard *counts_of(struct foliage_cache *c)
 {
-	/* Threads are told apart by where their own memory is. */
-	static _Thread_local char mine;
+	static _Thread_local struct {
+		const struct foliage_cache *cache;
+		uint64_t serial;
+		struct count_shard *shard;
+	} last __attribute__((tls_model("initial-exec")));
+	uint32_t place;
 
-	return &c->counts[(uintptr_t)&mine / 4096 * UINT64_C(0x9E3779B97F4A7C15) >> 60 &
-			  (COUNT_SHARDS - 1)];
+	if (__builtin_expect(last.cache == c && last.serial == c->serial, 1))
+		return last.shard;
+	place = atomic_load(&c->counting);
+	if (place < COUNT_SHARDS - 1)
+		place = atomic_fetch_add(&c->counting, 1);
+	last.cache = c;
+	last.serial = c->serial;
+	last.shard = &c->counts[MIN(place, (uint32_t)COUNT_SHARDS - 1)];
+	return last.shard;
+}
+
+static void count(_Atomic uint64_t *calls, _Atomic uint64_t *bytes, bool shared, uint64_t nr)
+{
+	if (__builtin_expect(shared, 0)) {
+		atomic_fetch_add_explicit(calls, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(bytes, nr, memory_order_relaxed);
+		return;
+	}
+	atomic_store_explicit(calls, atomic_load_explicit(calls, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	atomic_store_explicit(bytes, atomic_load_explicit(bytes, memory_order_relaxed) + nr,
+			      memory_order_relaxed);
+}
+
+void file_count_read(struct foliage_cache *c, uint64_t bytes)
+{
+	struct count_shard *s = counts_of(c);
+
+	count(&s->reads, &s->read_bytes, s == &c->counts[COUNT_SHARDS - 1], bytes);
+}
+
+void file_count_write(struct foliage_cache *c, uint64_t bytes)
+{
+	struct count_shard *s = counts_of(c);
+
+	count(&s->writes, &s->write_bytes, s == &c->counts[COUNT_SHARDS - 1], bytes);
 }
 
 static void count_files(struct foliage_cache *c, struct foliage_cache_stats *out)

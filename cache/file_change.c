@@ -13,8 +13,6 @@
 
 enum { CLEAN_TRIES = 100, DROP_BATCH = 1024 };
 
-#define FETCH_INSIDE (FOLIAGE_FETCH_NOWAIT | FOLIAGE_HINT_ONCE) /* no access of anybody */
-
 static int check_change(const struct foliage_file *f)
 {
 	if (!file_cache_alive(f->node->cache))
@@ -64,7 +62,7 @@ static int truncate_node(struct file_node *n, uint64_t size)
 	int rc;
 
 	if (size < node_size(n) && size & (c->page_bytes - 1) && dirty_test(n, last)) {
-		rc = node_fetch(n, last, FETCH_INSIDE, &tail);
+		rc = node_fetch(n, last, FILE_FETCH_INSIDE, &tail);
 		if (rc)
 			return -EBUSY; /* 2048 pins */
 	}

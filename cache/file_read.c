@@ -10,8 +10,6 @@
 #include <sched.h>
 #include <string.h>
 
-#define HINTS (FOLIAGE_HINT_SEQUENTIAL | FOLIAGE_HINT_ONCE | FOLIAGE_HINT_WILL_NEED)
-
 void file_copy(struct file_cursor *at, char *page, size_t bytes, bool out)
 {
 	while (bytes) {
@@ -30,14 +28,6 @@ void file_copy(struct file_cursor *at, char *page, size_t bytes, bool out)
 			at->skip = 0;
 		}
 	}
-}
-
-void file_count_read(struct foliage_cache *c, uint64_t bytes)
-{
-	struct count_shard *s = file_counts(c);
-
-	atomic_fetch_add_explicit(&s->reads, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&s->read_bytes, bytes, memory_order_relaxed);
 }
 
 /* ---- filling ---- */
@@ -173,21 +163,6 @@ static uint64_t copy_run(struct foliage_cache *c, struct run *run, uint32_t good
 
 /* ---- read ---- */
 
-/* The flags of a fetch, and what reading on inside one page means: it is one access. */
-unsigned int file_fetch_flags(struct foliage_file *f, uint64_t at, unsigned int flags)
-{
-	unsigned int hints = flags & HINTS;
-
-	if (atomic_load_explicit(&f->once, memory_order_relaxed))
-		hints |= FOLIAGE_HINT_ONCE;
-	if (at & (f->node->cache->page_bytes - 1) &&
-	    at == atomic_load_explicit(&f->last_end, memory_order_relaxed))
-		hints |= FOLIAGE_HINT_SEQUENTIAL;
-	if (flags & FOLIAGE_RW_NOWAIT)
-		return hints | FOLIAGE_FETCH_NOWAIT;
-	return hints | FOLIAGE_FETCH_NOWAIT | FOLIAGE_FETCH_CREATE;
-}
-
 static void note_end(struct foliage_file *f, uint64_t end)
 {
 	if (end & (f->node->cache->page_bytes - 1))
@@ -213,38 +188,38 @@ static int wait_for_page(struct file_node *n, int rc, unsigned int flags, struct
 	return rc;
 }
 
-/* Bytes from `at` to `end`, which is not beyond the end of the file. */
+/* Bytes from `start` to `end`, which is not beyond the end of the file. The first page has been
+ * fetched, with the result `rc`. */
 static int64_t read_range(struct foliage_file *f, struct file_cursor to, uint64_t start,
-			  uint64_t end, unsigned int flags)
+			  uint64_t end, unsigned int flags, int rc, struct foliage_page *page)
 {
 	struct file_node *n = f->node;
 	struct foliage_cache *c = n->cache;
 	uint64_t at = start, last = (end - 1) >> c->shift;
-	unsigned int fetch = file_fetch_flags(f, at, flags);
 	struct room_wait waited = {0};
 	int error = 0;
 
-	while (at < end && !error) {
-		uint64_t first = at >> c->shift;
+	for (;;) {
+		unsigned int fetch = file_fetch_flags(f, at, flags);
 		size_t skip = at & (c->page_bytes - 1), part = MIN(c->page_bytes - skip, end - at);
-		struct run run;
-		int rc = node_fetch(n, first, fetch, &run.pages[0]);
 
 		if (rc == FOLIAGE_HIT) {
-			file_copy(&to, (char *)run.pages[0]->data + skip, part, true);
-			foliage_pool_unpin(c->pool, run.pages[0], 0);
+			file_copy(&to, (char *)page->data + skip, part, true);
+			foliage_pool_unpin(c->pool, page, 0);
 			at += part;
 		} else if (rc == FOLIAGE_NEW) {
-			uint32_t good = miss(f, &run, first, last, fetch, &error);
+			struct run run = {.pages = {page}};
+			uint32_t good = miss(f, &run, at >> c->shift, last, fetch, &error);
 
 			at = copy_run(c, &run, good, &to, at, end);
 		} else {
 			error = wait_for_page(n, rc, flags, &waited);
-			continue;
 		}
-		fetch = file_fetch_flags(f, at, flags);
+		if (at >= end || error)
+			break;
+		rc = node_fetch(n, at >> c->shift, file_fetch_flags(f, at, flags), &page);
 	}
-	file_ahead_hit(f, start >> c->shift, last);
+	file_ahead_touch(f, start >> c->shift, last);
 	note_end(f, at);
 	file_count_read(c, at - start);
 	return at > start ? (int64_t)(at - start) : error;
@@ -259,9 +234,29 @@ int file_check_read(const struct foliage_file *f, uint64_t offset)
 
 int64_t foliage_file_read(struct foliage_file *f, void *buffer, size_t bytes, uint64_t offset)
 {
+	struct file_node *n = f->node;
+	struct foliage_cache *c = n->cache;
+	uint64_t size = node_size(n), number = offset >> c->shift;
+	size_t skip = offset & (c->page_bytes - 1);
 	struct iovec iov = {buffer, bytes};
+	struct foliage_page *page;
+	int rc;
 
-	return foliage_file_readv(f, &iov, 1, offset, 0);
+	/* Most reads are of one page that is there. Zero bytes wrap around. */
+	if (__builtin_expect(!f->readable || bytes - 1 >= c->page_bytes - skip || offset >= size ||
+				     bytes > size - offset,
+			     0))
+		return foliage_file_readv(f, &iov, 1, offset, 0);
+	rc = node_fetch(n, number, file_fetch_flags(f, offset, 0), &page);
+	if (__builtin_expect(rc != FOLIAGE_HIT, 0))
+		return read_range(f, (struct file_cursor){.iov = &iov}, offset, offset + bytes, 0,
+				  rc, page);
+	memcpy(buffer, (const char *)page->data + skip, bytes);
+	foliage_pool_unpin(c->pool, page, 0);
+	file_ahead_touch(f, number, number);
+	note_end(f, offset + bytes);
+	file_count_read(c, bytes);
+	return (int64_t)bytes;
 }
 
 int64_t foliage_file_readv(struct foliage_file *f, const struct iovec *iov, int nr, uint64_t offset,
@@ -269,6 +264,7 @@ int64_t foliage_file_readv(struct foliage_file *f, const struct iovec *iov, int 
 {
 	struct file_cursor to = {.iov = iov};
 	uint64_t size = node_size(f->node), bytes = 0;
+	struct foliage_page *page = NULL;
 	int rc = file_check_read(f, offset);
 
 	if (rc)
@@ -282,7 +278,9 @@ int64_t foliage_file_readv(struct foliage_file *f, const struct iovec *iov, int 
 		return 0;
 	while (!to.iov->iov_len)
 		to.iov++;
-	return read_range(f, to, offset, offset + MIN(bytes, size - offset), flags);
+	rc = node_fetch(f->node, offset >> f->node->cache->shift,
+			file_fetch_flags(f, offset, flags), &page);
+	return read_range(f, to, offset, offset + MIN(bytes, size - offset), flags, rc, page);
 }
 
 /* ---- pins ---- */
@@ -305,7 +303,7 @@ int foliage_file_pin(struct foliage_file *f, uint64_t offset, unsigned int flags
 	for (;;) {
 		rc = node_fetch(n, first, file_fetch_flags(f, offset, flags), &run.pages[0]);
 		if (__builtin_expect(rc == FOLIAGE_HIT, 1)) {
-			file_ahead_hit(f, first, first);
+			file_ahead_touch(f, first, first);
 			break;
 		}
 		if (rc == FOLIAGE_NEW) {

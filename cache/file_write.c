@@ -8,16 +8,6 @@
 #include <limits.h>
 #include <string.h>
 
-#define HINTS (FOLIAGE_HINT_SEQUENTIAL | FOLIAGE_HINT_ONCE | FOLIAGE_HINT_WILL_NEED)
-
-void file_count_write(struct foliage_cache *c, uint64_t bytes)
-{
-	struct count_shard *s = file_counts(c);
-
-	atomic_fetch_add_explicit(&s->writes, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&s->write_bytes, bytes, memory_order_relaxed);
-}
-
 /* A new page gets what the write will not give it. True: it is public already. */
 static int prepare_page(struct file_node *n, struct foliage_page *page, uint64_t at, size_t bytes,
 			bool may_read, bool *ready)
@@ -133,7 +123,7 @@ static int write_page(struct file_node *n, uint64_t at, struct file_cursor *from
 	int rc = throttle(n, flags), error;
 
 	while (!rc) {
-		rc = file_write_page(n, at, from, bytes, flags & HINTS, wait);
+		rc = file_write_page(n, at, from, bytes, flags & FILE_HINTS, wait);
 		if (rc == -ENODATA || (!wait && rc == -ENOBUFS))
 			return -EAGAIN;
 		if (!wait || (rc != -EAGAIN && rc != -ENOBUFS))

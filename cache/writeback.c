@@ -19,8 +19,6 @@
 
 enum { SWEEPS = 200 };
 
-#define FETCH_INSIDE (FOLIAGE_FETCH_NOWAIT | FOLIAGE_HINT_ONCE) /* no access of anybody */
-
 /* Neighbours on their way. */
 struct wb_run {
 	struct io_request request;
@@ -200,7 +198,7 @@ static uint32_t copy_pages(struct writer *w, struct file_node *n, uint64_t first
 	for (i = 0; i < nr; i++) {
 		struct foliage_page *page;
 
-		if (node_fetch(n, first + i, FETCH_INSIDE, &page))
+		if (node_fetch(n, first + i, FILE_FETCH_INSIDE, &page))
 			break; /* has 2048 pins */
 		memcpy(w->memory + ((size_t)(w->used + i) << c->shift), page->data, c->page_bytes);
 		w->pages[w->used + i] = page;
@@ -386,7 +384,7 @@ static void dirty_again(struct file_node *n, uint64_t first, uint64_t last)
 	for (uint64_t i = first; i <= last && i < pages; i++) {
 		struct foliage_page *page;
 
-		if (dirty_test(n, i) || node_fetch(n, i, FETCH_INSIDE, &page))
+		if (dirty_test(n, i) || node_fetch(n, i, FILE_FETCH_INSIDE, &page))
 			continue;
 		foliage_pool_unpin(c->pool, page, dirty_mark(n, i) ? FOLIAGE_UNPIN_DIRTY : 0);
 	}
