@@ -44,7 +44,7 @@ static const double passes[] = {0.5, 1, 4, 16, INFINITY};
 
 enum { HALVES_EVERY = 4 }; /* sizes, without --bound */
 
-enum { CHUNK = 65536, ROOM_PAGES = 128, WINDOWS_MAX = 10000, JOBS_MAX = 1024, DEFAULT_SIZES = 32 };
+enum { CHUNK = 65536, ROOM_PAGES = 128, WINDOWS_MAX = 10000, DEFAULT_SIZES = 32 };
 
 struct request {
 	const char *pages, *memory, *policies, *sample, *format, *output, *svg;
@@ -554,40 +554,16 @@ static int parse_rate(struct request *request, struct err *err)
 	return r;
 }
 
-static int parse_sizes(struct request *request, struct err *err)
-{
-	int r = 0;
-
-	if (request->pages)
-		r = sizes_parse_pages(&request->sizes, request->pages, err);
-	if (!r && request->memory)
-		r = sizes_parse_memory(&request->sizes, request->memory, err);
-	return r;
-}
-
-static int check_traces(int nr, char **traces, struct err *err)
-{
-	int stdins = 0;
-
-	if (!nr)
-		return err_set(err, -EINVAL, "mrc: no trace (foliage help mrc)");
-	for (int i = 0; i < nr; i++)
-		stdins += !strcmp(traces[i], "-");
-	return stdins > 1 ? err_set(err, -EINVAL, "mrc: standard input can be read only once") : 0;
-}
-
 static int check_request(struct request *request, int nr, char **traces, struct err *err)
 {
-	int r = check_traces(nr, traces, err);
+	int r = check_traces("mrc", nr, traces, err);
 
+	if (!r)
+		r = parse_format(request->format, &request->table_format, err);
+	if (!r)
+		r = check_jobs(request->threads, err);
 	if (r)
 		return r;
-	r = parse_choice(request->format, "--format", table_formats, err);
-	if (r < 0)
-		return r;
-	request->table_format = (enum table_format)r;
-	if (request->threads > JOBS_MAX)
-		return err_set(err, -EINVAL, "--jobs: at most %d", JOBS_MAX);
 	if (request->windows < 1 || request->windows > WINDOWS_MAX)
 		return err_set(err, -EINVAL, "--windows: must be between 1 and %d", WINDOWS_MAX);
 	if (!isnan(request->target) && !(request->target > 0 && request->target < 1))
@@ -598,7 +574,7 @@ static int check_request(struct request *request, int nr, char **traces, struct 
 		return err_set(err, -EINVAL, "--bound: without --sample every ratio is exact");
 	r = request->sample ? parse_rate(request, err) : 0;
 	if (!r)
-		r = parse_sizes(request, err);
+		r = sizes_parse(&request->sizes, request->pages, request->memory, err);
 	if (!r)
 		r = policy_parse_list(request->policies, &request->choices, &request->nr_choices,
 				      err);

@@ -22,6 +22,8 @@ enum { PAGE_BYTES = 4096, RANGE_MAX = 10000 };
 
 /* ---- numbers ---- */
 
+enum { JOBS_MAX = 1024 };
+
 int parse_count(const char *text, const char *what, uint64_t *value, struct err *err)
 {
 	char *end;
@@ -77,6 +79,34 @@ int parse_choice(const char *word, const char *what, const char *const *names, s
 }
 
 /* ---- options ---- */
+
+int parse_format(const char *text, enum table_format *format, struct err *err)
+{
+	int r = parse_choice(text, "--format", table_formats, err);
+
+	if (r < 0)
+		return r;
+	*format = (enum table_format)r;
+	return 0;
+}
+
+int check_jobs(uint64_t jobs, struct err *err)
+{
+	return jobs > JOBS_MAX ? err_set(err, -EINVAL, "--jobs: at most %d", JOBS_MAX) : 0;
+}
+
+int check_traces(const char *command, int nr, char **traces, struct err *err)
+{
+	int stdins = 0;
+
+	if (!nr)
+		return err_set(err, -EINVAL, "%s: no trace (foliage help %s)", command, command);
+	for (int i = 0; i < nr; i++)
+		stdins += !strcmp(traces[i], "-");
+	return stdins > 1
+		       ? err_set(err, -EINVAL, "%s: standard input can be read only once", command)
+		       : 0;
+}
 
 static const struct option_spec *spec_by_name(const struct option_spec *specs, size_t nr,
 					      const char *name, size_t len)
@@ -345,6 +375,13 @@ int sizes_parse_pages(struct size_list *list, const char *text, struct err *err)
 int sizes_parse_memory(struct size_list *list, const char *text, struct err *err)
 {
 	return parse_sizes(list, text, parse_memory, "--memory", err);
+}
+
+int sizes_parse(struct size_list *list, const char *pages, const char *memory, struct err *err)
+{
+	int r = pages ? sizes_parse_pages(list, pages, err) : 0;
+
+	return r || !memory ? r : sizes_parse_memory(list, memory, err);
 }
 
 static int resolve_item(const struct size_item *item, uint64_t unique, uint32_t *pages,

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "cli/table.h"
 
 enum option_kind {
 	OPTION_FLAG,  /* bool, takes no value */
@@ -43,6 +44,12 @@ int parse_bytes(const char *text, const char *what, uint64_t *bytes, struct err 
 /* The index of `word` among `names` (NULL-terminated), or -EINVAL with a suggestion. */
 int parse_choice(const char *word, const char *what, const char *const *names, struct err *err);
 
+/* What several subcommands take alike: --format, --jobs (already a number), and their traces, of
+ * which there must be one and only one may be standard input; `command` is for the message. */
+int parse_format(const char *text, enum table_format *format, struct err *err);
+int check_jobs(uint64_t jobs, struct err *err);
+int check_traces(const char *command, int nr, char **traces, struct err *err);
+
 /* ---- sizes of rooms ---- */
 
 struct size_item {
@@ -60,6 +67,8 @@ struct size_list {
  * 1024) or `10%`. */
 int sizes_parse_pages(struct size_list *list, const char *text, struct err *err);
 int sizes_parse_memory(struct size_list *list, const char *text, struct err *err);
+/* The values of --pages and --memory, either of which may be NULL. */
+int sizes_parse(struct size_list *list, const char *pages, const char *memory, struct err *err);
 void sizes_free(struct size_list *list);
 
 /* The sizes in pages (rounded down) for a trace of `unique` pages, each once, in the order given.

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A file grows under a temporary name in its own folder and is renamed when it is whole, so that
- * readers see the old content or the new, never a part.
+ * Streams on new files (base/newfile.h), and standard output as one of them.
  */
 #include "cli/outfile.h"
 
@@ -23,57 +22,25 @@ static int fail(const struct outfile *output, int code, struct err *err)
 		       is_stdout(output->path) ? "standard output" : output->path, strerror(-code));
 }
 
-/* The permissions of a newly made file: the temporary one was made private. */
-static mode_t usual_mode(void)
-{
-	mode_t mask = umask(0);
-
-	umask(mask);
-	return 0666 & ~mask;
-}
-
-static int open_temporary(struct outfile *output, mode_t mode)
-{
-	int fd, code;
-
-	if (asprintf(&output->temporary, "%s.XXXXXX", output->path) < 0) {
-		output->temporary = NULL;
-		return -ENOMEM;
-	}
-	fd = mkstemp(output->temporary);
-	if (fd < 0) {
-		code = -errno;
-		free(output->temporary);
-		output->temporary = NULL;
-		return code;
-	}
-	fchmod(fd, mode);
-	output->stream = fdopen(fd, "w");
-	if (output->stream)
-		return 0;
-	close(fd);
-	outfile_discard(output);
-	return -ENOMEM;
-}
-
 int outfile_open(struct outfile *output, const char *path, struct err *err)
 {
-	struct stat st;
-	bool exists;
-	int r;
+	int fd;
 
 	*output = (struct outfile){.path = path};
 	if (is_stdout(path)) {
 		output->stream = stdout;
 		return 0;
 	}
-	exists = !stat(path, &st);
-	if (exists && !S_ISREG(st.st_mode)) {
-		output->stream = fopen(path, "w");
-		return output->stream ? 0 : fail(output, -errno, err);
-	}
-	r = open_temporary(output, exists ? st.st_mode & 07777 : usual_mode());
-	return r ? fail(output, r, err) : 0;
+	fd = newfile_open(&output->file, path, false);
+	if (fd < 0)
+		return fail(output, fd, err);
+	output->stream = fdopen(fd, "w");
+	if (output->stream)
+		return 0;
+	close(fd);
+	fd = fail(output, -ENOMEM, err);
+	outfile_discard(output);
+	return fd;
 }
 
 int outfile_commit(struct outfile *output, struct err *err)
@@ -87,14 +54,10 @@ int outfile_commit(struct outfile *output, struct err *err)
 			code = -errno;
 		output->stream = NULL;
 	}
-	if (!code && output->temporary && rename(output->temporary, output->path))
-		code = -errno;
-	if (code) {
+	if (!code)
+		code = newfile_commit(&output->file, output->path ? output->path : "-");
+	if (code)
 		code = fail(output, code, err);
-	} else if (output->temporary) {
-		free(output->temporary);
-		output->temporary = NULL;
-	}
 	outfile_discard(output);
 	return code;
 }
@@ -103,9 +66,7 @@ void outfile_discard(struct outfile *output)
 {
 	if (output->stream && output->stream != stdout)
 		fclose(output->stream);
-	if (output->temporary)
-		unlink(output->temporary);
-	free(output->temporary);
+	newfile_discard(&output->file);
 	*output = (struct outfile){0};
 }
 

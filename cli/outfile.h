@@ -8,11 +8,12 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "base/newfile.h"
 
 struct outfile {
 	FILE *stream;
 	const char *path; /* NULL or "-": standard output */
-	char *temporary; /* the name until it is whole; NULL: written in place (a device, a pipe) */
+	struct newfile file;
 };
 
 /* Open a file of a temporary name next to `path`; something there that is not a regular file is

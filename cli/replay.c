@@ -29,7 +29,7 @@ enum { CHUNK = 65536 }; /* accesses between two looks at SIGINT */
 static const char *const dump_names[] = {"lru_gen", "lru_gen_full", "memory.stat", NULL};
 
 struct request {
-	const char *pages, *memory, *policies, *format, *dump, *events, *output, *jobs;
+	const char *pages, *memory, *policies, *format, *dump, *events, *output;
 	struct trace_options trace;
 	uint64_t warmup, limit, seed, ages;
 	double scale;
@@ -572,14 +572,11 @@ static int replay_trace(const struct request *request, const char *path, struct 
 
 static int parse_sizes(struct request *request, struct err *err)
 {
-	int r = 0;
+	int r;
 
 	if (!request->pages && !request->memory)
 		request->memory = "10%";
-	if (request->pages)
-		r = sizes_parse_pages(&request->sizes, request->pages, err);
-	if (!r && request->memory)
-		r = sizes_parse_memory(&request->sizes, request->memory, err);
+	r = sizes_parse(&request->sizes, request->pages, request->memory, err);
 	/* Sizes that need no trace are checked before one is read. */
 	for (size_t i = 0; !r && i < request->sizes.nr; i++) {
 		struct size_list one = {.items = &request->sizes.items[i], .nr = 1};
@@ -613,25 +610,14 @@ static int parse_policies(struct request *request, struct err *err)
 
 static int check_request(struct request *request, int nr_traces, char **traces, struct err *err)
 {
-	int r, stdins = 0;
+	int r = check_traces("replay", nr_traces, traces, err);
 
-	if (!nr_traces)
-		return err_set(err, -EINVAL, "replay: no trace (foliage help replay)");
-	for (int i = 0; i < nr_traces; i++)
-		stdins += !strcmp(traces[i], "-");
-	if (stdins > 1)
-		return err_set(err, -EINVAL, "replay: standard input can be read only once");
-	r = parse_choice(request->format, "--format", table_formats, err);
-	if (r < 0)
+	if (!r)
+		r = parse_format(request->format, &request->table_format, err);
+	if (!r)
+		r = check_jobs(request->threads, err);
+	if (r)
 		return r;
-	request->table_format = (enum table_format)r;
-	if (request->jobs) {
-		r = parse_count(request->jobs, "--jobs", &request->threads, err);
-		if (r)
-			return r;
-		if (request->threads > 1024)
-			return err_set(err, -EINVAL, "--jobs: at most 1024");
-	}
 	if (!(request->scale >= 1 && request->scale <= 1e9))
 		return err_set(err, -EINVAL, "--scale: must be between 1 and 1e9");
 	if (request->dump && parse_choice(request->dump, "--dump", dump_names, err) < 0)
@@ -665,7 +651,7 @@ static int parse_request(int argc, char **argv, struct request *request, struct 
 		{"policy", 'p', OPTION_TEXT, &request->policies},
 		{"warmup", 0, OPTION_COUNT, &request->warmup},
 		{"limit", 0, OPTION_COUNT, &request->limit},
-		{"jobs", 'j', OPTION_TEXT, &request->jobs},
+		{"jobs", 'j', OPTION_COUNT, &request->threads},
 		{"mapped", 0, OPTION_FLAG, &request->mapped},
 		{"objects", 0, OPTION_FLAG, &request->trace.objects},
 		{"trace-format", 0, OPTION_TEXT, &request->trace.format},

@@ -206,10 +206,9 @@ static int parse_request(int argc, char **argv, struct request *request, struct 
 	if (!(request->interval >= (request->once ? 0 : 0.1) && request->interval <= 3600))
 		return err_set(err, -EINVAL, "--interval: must be between %s and 3600 seconds",
 			       request->once ? "0" : "0.1");
-	r = parse_choice(request->format, "--format", table_formats, err);
-	if (r < 0)
+	r = parse_format(request->format, &request->table_format, err);
+	if (r)
 		return r;
-	request->table_format = (enum table_format)r;
 	if (nr && !request->once && request->table_format != TABLE_PEOPLE)
 		return err_set(err, -EINVAL, "--format: the screen has none, add --once");
 	return nr;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * A target that is no regular file (a pipe, /dev/null) is written directly: it cannot be renamed
- * over.
+ * Bytes on their way to a new file (base/newfile.h), through zstd when its name says so.
  */
 #include "trace/output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/newfile.h"
 
 #ifdef HAVE_ZSTD
 #include <zstd.h>
@@ -21,7 +20,8 @@
 enum { OUTPUT_BUFFER = 128 << 10 };
 
 struct output {
-	char *path, *temporary; /* temporary: NULL when written directly */
+	char *path;
+	struct newfile file;
 	int fd;
 	size_t used;
 	uint8_t buf[OUTPUT_BUFFER];
@@ -83,42 +83,18 @@ static int start_packing(struct output *out, struct err *err)
 #endif
 }
 
-static int open_temporary(struct output *out)
-{
-	mode_t mask = umask(0);
-	int code = 0;
-
-	umask(mask);
-	if (asprintf(&out->temporary, "%s.XXXXXX", out->path) < 0) {
-		out->temporary = NULL;
-		return -ENOMEM;
-	}
-	out->fd = mkostemp(out->temporary, O_CLOEXEC);
-	if (out->fd < 0 || fchmod(out->fd, 0666 & ~mask))
-		code = -errno;
-	if (out->fd < 0) {
-		free(out->temporary);
-		out->temporary = NULL;
-	}
-	return code;
-}
-
 static int open_target(struct output *out, bool in_place, struct err *err)
 {
-	struct stat st;
-	int code = 0;
-
 	if (!strcmp(out->path, "-")) {
 		out->fd = dup(STDOUT_FILENO);
-		code = out->fd < 0 ? -errno : 0;
-	} else if (in_place || (!stat(out->path, &st) && !S_ISREG(st.st_mode))) {
-		out->fd =
-			open(out->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-		code = out->fd < 0 ? -errno : 0;
+		if (out->fd < 0)
+			return failed(out, -errno, err);
 	} else {
-		code = open_temporary(out);
+		out->fd = newfile_open(&out->file, out->path, in_place);
+		if (out->fd < 0)
+			return failed(out, out->fd, err);
 	}
-	return code ? failed(out, code, err) : start_packing(out, err);
+	return start_packing(out, err);
 }
 
 int output_open(const char *path, bool in_place, struct output **result, struct err *err)
@@ -205,7 +181,7 @@ static void output_free(struct output *out)
 #endif
 	if (out->fd >= 0)
 		close(out->fd);
-	free(out->temporary);
+	newfile_discard(&out->file); /* unless it has its name */
 	free(out->path);
 	free(out);
 }
@@ -226,20 +202,15 @@ int output_commit(struct output *out, struct err *err)
 	}
 	fd = out->fd;
 	out->fd = -1;
-	if (close(fd) || (out->temporary && rename(out->temporary, out->path)))
-		code = failed(out, -errno, err);
+	code = close(fd) ? -errno : newfile_commit(&out->file, out->path);
 	if (code)
-		output_discard(out);
-	else
-		output_free(out);
+		failed(out, code, err);
+	output_free(out);
 	return code;
 }
 
 void output_discard(struct output *out)
 {
-	if (!out)
-		return;
-	if (out->temporary)
-		unlink(out->temporary);
-	output_free(out);
+	if (out)
+		output_free(out);
 }
