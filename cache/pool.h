@@ -92,7 +92,7 @@ struct pool_thread {
 	 * evicts. */
 	_Alignas(POOL_LINE) struct pool_slot *_Atomic held[POOL_HELD];
 	/* Accesses that wait to be counted (pool_thread.c). */
-	_Alignas(POOL_LINE) uint32_t nr_marks;
+	_Alignas(POOL_LINE) _Atomic uint32_t nr_marks;
 	uint32_t held_mask;                 /* of `held` in use */
 	bool local;                         /* evictors know that they must look at `held` */
 	_Atomic uint64_t counts[NR_COUNTS]; /* written by the thread alone */

@@ -98,7 +98,8 @@ def external_names(text):
     names = set()
     for head, inner in outermost(code_of(text)):
         head = re.sub(r"__attribute__\s*\(\(.*?\)\)\s*", "", head)
-        if inner or re.match(r"\s*(?:static|typedef|_Static_assert)\b", head):
+        # A variable may be declared together with its type.
+        if (inner and not re.match(r"\s*extern\b", head)) or re.match(r"\s*(?:static|typedef|_Static_assert)\b", head):
             continue
         found = re.search(r"(\w+)\s*\(", head)
         if not found and re.match(r"\s*extern\b", head):
@@ -126,13 +127,15 @@ def prefix_of(path):
     return re.sub(r"\W", "_", os.path.splitext(path)[0]) + "_"
 
 
-def rename(text, changes):
-    """Members keep their names: what follows a dot or an arrow is one."""
+def rename(text, changes, tags):
+    """Members keep their names: what follows a dot or an arrow is one. Tags are what follows their keyword."""
     out, last = [], ""
     for m in TOKEN.finditer(text):
         token = m.group()
-        if m.lastgroup == "name" and token in changes and last not in (".", "->"):
-            token = changes[token]
+        if m.lastgroup == "name" and last in ("struct", "union", "enum"):
+            token = tags.get(token, token)
+        elif m.lastgroup == "name" and last not in (".", "->"):
+            token = changes.get(token, token)
         out.append(token)
         if m.lastgroup != "skip" and token.strip():
             last = token
@@ -157,13 +160,16 @@ class Amalgamation:
         system = system_names({**self.sources, **headers})
         shared = set().union(*(names_of(text)[0] | set(macros(text)) for text in headers.values()))
         # A tag that a header has is the same type.
-        mentioned = {w for text in headers.values() for w in re.findall(r"\w+", code_of(text))}
-        owners = {}
+        keyword = r"\b(?:struct|union|enum)\s+(\w+)"
+        known = {w for text in headers.values() for w in re.findall(keyword, code_of(text))}
+        owners, tag_owners = {}, {}
         for path, text in self.sources.items():
             names, tags = names_of(text)
-            for name in names | (tags - mentioned) | set(macros(text)):
+            for name in names | set(macros(text)):
                 owners.setdefault(name, set()).add(path)
-        changes = {p: {} for p in self.paths}
+            for tag in tags - known:
+                tag_owners.setdefault(tag, set()).add(path)
+        changes = {p: ({}, {}) for p in self.paths}
         self.why = []
         for name, paths in sorted(owners.items()):
             why = ("also in " + ", ".join(sorted(paths)) if len(paths) > 1 else "a name of the system"
@@ -171,8 +177,15 @@ class Amalgamation:
             for path in sorted(paths if why else []):
                 if name in macros(self.sources[path]):
                     continue  # ends with the file
-                changes[path][name] = prefix_of(path) + name
+                changes[path][0][name] = prefix_of(path) + name
                 self.why.append(f"{path}: {name}: {why}")
+        for tag, paths in sorted(tag_owners.items()):
+            if len(paths) < 2 and tag not in system:
+                continue
+            for path in sorted(paths):
+                changes[path][1][tag] = prefix_of(path) + tag
+                self.why.append(f"{path}: struct {tag}: " + ("a name of the system" if len(paths) < 2 else
+                                                             "also in " + ", ".join(sorted(paths))))
         return changes
 
     def body(self, path, text, public):
@@ -198,7 +211,7 @@ class Amalgamation:
         return f"/* ==== {path} ==== */\n{text.strip()}\n/* ==== end of {path} ==== */"
 
     def source(self, path):
-        text = rename(self.sources[path], self.changes[path])
+        text = rename(self.sources[path], *self.changes[path])
         end = "".join(f"#undef {m}\n" for m in dict.fromkeys(macros(text)))
         return f"/* ==== {path} ==== */\n{self.body(path, text, False).strip()}\n{end}/* ==== end of {path} ==== */\n"
 
