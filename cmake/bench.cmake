@@ -1,5 +1,6 @@
 # Programs of bench/: built on demand, `make bench` runs them.
 file(GLOB FOLIAGE_BENCHES CONFIGURE_DEPENDS bench/*.c)
+list(FILTER FOLIAGE_BENCHES EXCLUDE REGEX "bench/sqlite\\.c$") # cmake/adapters.cmake
 add_custom_target(benches)
 foreach(source ${FOLIAGE_BENCHES})
 	get_filename_component(name ${source} NAME_WE)

@@ -16,6 +16,8 @@
  *   - Caches that SQLite must not lose pages of (in-memory databases, and temporary ones before
  *     they have a file) are outside the budget, on malloc; so are pages without which a statement
  *     would fail when all of the budget is pinned. Both are counted.
+ *   - Each cache keeps up to 16 pages pinned that SQLite has let go of, as long as all of them are no
+ *     more than a sixteenth of the budget. What SQLite finds there is not a hit of the pool.
  *   - A program whose SQLite is linked in statically and hidden is not reached by preloading.
  *   - After fork() the child's inherited connections get SQLITE_NOMEM, as SQLite forbids using
  *     them; new ones work.

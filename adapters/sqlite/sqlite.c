@@ -8,6 +8,11 @@
  * a cache from one thread at a time, so all that belongs to a cache is free of locks, but for the
  * list of its pages: these leave whenever anybody's reclaim says so.
  *
+ * A page that SQLite lets go of stays pinned for a moment, in one of a few places of its cache that its
+ * number chooses: the upper pages of a B-tree come and go with every look-up, and that way cost neither
+ * a search nor a locked instruction. These pins are given up when somebody else's name is in the way,
+ * when room is short, and altogether when there are so many caches that they would add up.
+ *
  * Pages that may not leave (SQLite calls the cache unpurgeable), and those for which the pool has
  * no room because all is pinned while SQLite cannot do without, are allocated, and found through a
  * hash table of the cache. The latter are freed when unpinned.
@@ -24,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_MEMORY = 64 << 20, BUCKETS_MIN = 64 };
+enum { DEFAULT_MEMORY = 64 << 20, BUCKETS_MIN = 64, KEPT = 16, KEPT_SHARE = 16 };
 
 struct cache;
 
@@ -51,6 +56,7 @@ struct cache {
 	bool purgeable;
 	unsigned int max_pages, nr_pinned;
 	struct head *pins;
+	struct head *kept[KEPT]; /* let go of by SQLite, still pinned */
 	/* Allocated pages. */
 	struct head **buckets;
 	unsigned int nr_buckets, nr_allocated;
@@ -65,6 +71,7 @@ struct cache {
 static struct {
 	pthread_mutex_t lock;
 	struct foliage_pool *pool;
+	uint64_t budget;
 	_Atomic uint64_t next_object, caches, unpurgeable_bytes, overflow_bytes, overflows;
 } adapter = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -138,6 +145,7 @@ static struct foliage_pool *open_pool(char *message, size_t bytes)
 		snprintf(message, bytes, "FOLIAGE_SQLITE_MEMORY: %.40s: not a size", memory);
 	else
 		foliage_pool_create(&options, &pool, message, bytes);
+	adapter.budget = options.bytes;
 	return pool;
 }
 
@@ -181,6 +189,53 @@ static void unpin(struct cache *c, struct head *h)
 		h->prev_pin->next_pin = h->next_pin;
 	else
 		c->pins = h->next_pin;
+}
+
+/* ---- kept pins ---- */
+
+static struct head **kept_place(struct cache *c, uint32_t key)
+{
+	return &c->kept[key % KEPT];
+}
+
+static void give_up(struct cache *c, struct head **place)
+{
+	if (*place)
+		foliage_pool_unpin(c->pool, (*place)->pooled, 0);
+	*place = NULL;
+}
+
+static void give_up_all(struct cache *c)
+{
+	for (int i = 0; i < KEPT; i++)
+		give_up(c, &c->kept[i]);
+}
+
+/* All caches together keep at most a sixteenth of the budget. */
+static bool may_keep(const struct cache *c)
+{
+	return atomic_load_explicit(&adapter.caches, memory_order_relaxed) * KEPT * KEPT_SHARE *
+		       c->page_bytes <=
+	       adapter.budget;
+}
+
+static void keep(struct cache *c, struct head *h)
+{
+	struct head **place = kept_place(c, h->key);
+
+	give_up(c, place);
+	*place = h;
+}
+
+/* The page if its pin was kept, which is the caller's now. */
+static struct head *take_kept(struct cache *c, uint32_t key)
+{
+	struct head **place = kept_place(c, key), *h = *place;
+
+	if (!h || h->key != key)
+		return NULL;
+	*place = NULL;
+	return h;
 }
 
 /* ---- allocated pages ---- */
@@ -392,6 +447,11 @@ static struct head *create_page(struct cache *c, uint32_t key, bool must)
 		return NULL;
 	rc = foliage_pool_fetch(c->pool, c->object, key, c->kind,
 				FOLIAGE_FETCH_CREATE | FOLIAGE_FETCH_READY, &page);
+	if (rc == -ENOBUFS) {
+		give_up_all(c);
+		rc = foliage_pool_fetch(c->pool, c->object, key, c->kind,
+					FOLIAGE_FETCH_CREATE | FOLIAGE_FETCH_READY, &page);
+	}
 	if (rc == FOLIAGE_NEW)
 		return pooled_new(c, page, key);
 	return rc != -ECHILD && must ? allocated_new(c, key) : NULL;
@@ -401,8 +461,13 @@ static sqlite3_pcache_page *method_fetch(sqlite3_pcache *cache, unsigned int key
 {
 	struct cache *c = (struct cache *)cache;
 	struct foliage_page *page;
-	struct head *h = allocated_find(c, key);
+	struct head *h = take_kept(c, key);
 
+	if (h) {
+		pin(c, h);
+		return &h->page;
+	}
+	h = allocated_find(c, key);
 	if (!h && c->purgeable &&
 	    foliage_pool_fetch(c->pool, c->object, key, c->kind, 0, &page) == FOLIAGE_HIT) {
 		h = page->extra;
@@ -424,7 +489,9 @@ static void method_unpin(sqlite3_pcache *cache, sqlite3_pcache_page *page, int d
 	struct head *h = (struct head *)page;
 
 	unpin(c, h);
-	if (h->pooled)
+	if (h->pooled && !discard && may_keep(c))
+		keep(c, h);
+	else if (h->pooled)
 		foliage_pool_unpin(c->pool, h->pooled, discard ? FOLIAGE_UNPIN_DISCARD : 0);
 	else if (discard || c->purgeable)
 		allocated_free(c, h);
@@ -447,6 +514,7 @@ static void method_rekey(sqlite3_pcache *cache, sqlite3_pcache_page *page, unsig
 	struct head *h = (struct head *)page, *there = allocated_find(c, new);
 
 	(void)old;
+	give_up(c, kept_place(c, new));
 	if (there && there != h) {
 		if (there->pinned)
 			unpin(c, there);
@@ -479,6 +547,7 @@ static void method_truncate(sqlite3_pcache *cache, unsigned int limit)
 {
 	struct cache *c = (struct cache *)cache;
 
+	give_up_all(c);
 	/* Pinned pages are let go of by this, too. */
 	for (struct head *h = c->pins, *next; h; h = next) {
 		next = h->next_pin;
@@ -514,6 +583,7 @@ static void method_shrink(sqlite3_pcache *cache)
 {
 	struct cache *c = (struct cache *)cache;
 
+	give_up_all(c);
 	if (c->purgeable)
 		discard_pooled(c, 0, true);
 }

@@ -217,7 +217,8 @@ static void test_threads(void **state)
 		pthread_join(readers[i].id, NULL);
 		assert_int_equal(readers[i].wrong, 0);
 	}
-	assert_true(stats().pool.hits - hits > 4 * 8000);
+	/* Upper pages of the tree are mostly still pinned: no hits of the pool. */
+	assert_true(stats().pool.hits - hits > 2 * 8000);
 	assert_int_equal(stats().caches, 0);
 	unlink(path);
 }
