@@ -270,15 +270,17 @@ void foliage_pool_destroy(struct foliage_pool *h)
 
 int foliage_pool_kind(struct foliage_pool *h, uint32_t page_bytes, uint32_t extra_bytes)
 {
+	bool packed = extra_bytes & FOLIAGE_EXTRA_FOLLOWS;
 	struct pool *p = h->core;
 
 	if (!pool_alive(p))
 		return -ECHILD;
+	extra_bytes &= ~(uint32_t)FOLIAGE_EXTRA_FOLLOWS;
 	if (!page_size_ok(page_bytes) || extra_bytes > FOLIAGE_EXTRA_MAX)
 		return -EINVAL;
 	if (page_bytes + extra_bytes + sizeof(uint32_t) > UINT64_C(1) << p->frames.slab_shift)
 		return -EINVAL;
-	return pool_frames_kind(&p->frames, page_bytes, extra_bytes);
+	return pool_frames_kind(&p->frames, page_bytes, extra_bytes, packed);
 }
 
 /* ---- fetch ---- */
@@ -482,6 +484,33 @@ static __attribute__((noinline)) int fetch_instead(struct foliage_pool *h, uint6
 	return fetch_any(h, object, index, kind, flags, page);
 }
 
+/* A plain hit with a counted pin. */
+static __attribute__((noinline)) int fetch_counted(struct foliage_pool *h, uint64_t object,
+						   uint64_t index, int kind, unsigned int flags,
+						   struct foliage_page **page)
+{
+	const uint64_t care = F_PRESENT | F_FROZEN | PIN_MANY | F_LOCKED;
+	uint32_t state = (uint32_t)kind << SLOT_KIND_SHIFT | h->space << SLOT_SPACE_SHIFT;
+	struct pool *p = h->core;
+	struct pool_thread *t = pool_thread_known(p);
+	struct pool_slot *s = pool_near(p, pool_hash(h->salt, object, index), index);
+	uint64_t word = folio_flags(&s->folio);
+
+	if (__builtin_expect(!t || pool_nr_marks(t) >= POOL_MARKS - 1 ||
+				     (word & care) != F_PRESENT ||
+				     !pool_is_page(s, object, index, state) ||
+				     !folio_cas_if(&s->folio, &word, word + PIN_ONE, false),
+			     0))
+		return fetch_any(h, object, index, kind, flags, page);
+	if (__builtin_expect(!pool_is_page(s, object, index, state), 0)) {
+		pool_drop_pin(p, s);
+		return fetch_any(h, object, index, kind, flags, page);
+	}
+	pool_mark(t, s, word);
+	*page = slot_page(s);
+	return FOLIAGE_HIT;
+}
+
 /* A hit that the thread pins for itself is this one straight piece: as many hits as fit into the
  * processor's window wait for memory together. Everything else is jumped to. */
 int foliage_pool_fetch(struct foliage_pool *h, uint64_t object, uint64_t index, int kind,
@@ -493,8 +522,9 @@ int foliage_pool_fetch(struct foliage_pool *h, uint64_t object, uint64_t index, 
 	struct pool_slot *s;
 	uint64_t word;
 
-	if (__builtin_expect((flags & (FOLIAGE_FETCH_LOCAL | HINTS)) != FOLIAGE_FETCH_LOCAL || !t,
-			     0))
+	if (!(flags & (FOLIAGE_FETCH_LOCAL | HINTS)))
+		return fetch_counted(h, object, index, kind, flags, page);
+	if (__builtin_expect((flags & HINTS) || !t, 0))
 		return fetch_any(h, object, index, kind, flags, page);
 	s = pool_near(p, pool_hash(h->salt, object, index), index);
 	if (__builtin_expect(pool_nr_marks(t) >= POOL_MARKS - 1 ||
@@ -562,16 +592,30 @@ static __attribute__((noinline)) int last_pin(struct pool *p, struct pool_slot *
 	return 0;
 }
 
-int foliage_pool_unpin(struct foliage_pool *h, struct foliage_page *page, unsigned int flags)
+/* In a thread that has no pins of its own. */
+static __attribute__((noinline)) int unpin_counted(struct foliage_pool *h,
+						   struct foliage_page *page)
 {
 	struct pool_slot *s = page_slot(page);
+
+	if (__builtin_expect(folio_flags(&s->folio) & F_LOCKED, 0))
+		return unpin_any(h, page, 0);
+	pool_drop_pin(h->core, s);
+	return 0;
+}
+
+int foliage_pool_unpin(struct foliage_pool *h, struct foliage_page *page, unsigned int flags)
+{
+	struct pool_slot *s = page_slot(page), *held;
 	struct pool *p = h->core;
 	struct pool_thread *t = pool_thread_known(p);
 	uint64_t word;
 
-	if (__builtin_expect(
-		    !t || flags || atomic_load_explicit(&t->held[0], memory_order_relaxed) != s, 0))
+	if (__builtin_expect(!t || flags, 0))
 		return unpin_any(h, page, flags);
+	held = atomic_load_explicit(&t->held[0], memory_order_relaxed);
+	if (__builtin_expect(held != s, 0))
+		return held == POOL_NOT_YET ? unpin_counted(h, page) : unpin_any(h, page, flags);
 	atomic_store_explicit(&t->held[0], NULL, memory_order_release);
 	atomic_signal_fence(memory_order_seq_cst);
 	word = folio_flags(&s->folio);

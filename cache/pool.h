@@ -110,6 +110,8 @@ struct pool_thread {
 /* A kind of page; written once, before nr_kinds counts it. */
 struct pool_kind {
 	uint32_t bytes, shift, extra; /* extra rounded up to 16 */
+	uint32_t stride;              /* from one frame to the next */
+	bool packed;                  /* a frame's extra bytes follow it */
 	uint32_t per_slab;
 	int32_t partial;      /* slabs with free frames, under the frames lock */
 	uint64_t used, slabs; /* frames in use, slabs held */
@@ -369,7 +371,7 @@ void pool_given_back(void *ctx);
 /* -- pool_frames.c -- */
 int pool_frames_init(struct pool_frames *f, uint64_t bytes, uint64_t max_bytes);
 void pool_frames_fini(struct pool_frames *f);
-int pool_frames_kind(struct pool_frames *f, uint32_t bytes, uint32_t extra);
+int pool_frames_kind(struct pool_frames *f, uint32_t bytes, uint32_t extra, bool packed);
 void *pool_frames_alloc(struct pool_frames *f, uint32_t kind);
 void pool_frames_free(struct pool_frames *f, uint32_t kind, void *data);
 void *pool_frames_extra(const struct pool_frames *f, uint32_t kind, void *data);
@@ -512,20 +514,26 @@ static inline void pool_local_clear(struct pool *p, struct pool_thread *t, struc
 		pool_last_pin(p, s, word);
 }
 
+static inline bool pool_is_page(const struct pool_slot *s, uint64_t object, uint64_t index,
+				uint32_t state)
+{
+	return !((slot_index(s) ^ index) | (slot_object(s) ^ object) |
+		 ((slot_state(s) ^ state) >> SLOT_KIND_SHIFT));
+}
+
 /* Pin for this thread in a place that is free: it says so first and looks then, whoever evicts does it
  * the other way round. The word, or 0: it is not what it should be. */
 static inline uint64_t pool_local_set(struct pool_thread *t, struct pool_slot *s, unsigned int i,
 				      uint64_t object, uint64_t index, uint32_t state)
 {
 	const uint64_t care = F_PRESENT | F_FROZEN | F_LOCKED | F_ISOLATED | F_BARRED;
-	uint64_t word, wrong;
+	uint64_t word;
 
 	atomic_store_explicit(&t->held[i], s, memory_order_release);
 	atomic_signal_fence(memory_order_seq_cst);
 	word = folio_flags(&s->folio);
-	wrong = ((word & care) ^ F_PRESENT) | (slot_index(s) ^ index) | (slot_object(s) ^ object) |
-		((slot_state(s) ^ state) >> SLOT_KIND_SHIFT);
-	if (__builtin_expect(wrong != 0, 0))
+	if (__builtin_expect((word & care) != F_PRESENT || !pool_is_page(s, object, index, state),
+			     0))
 		return 0;
 	return word;
 }

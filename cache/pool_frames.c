@@ -6,6 +6,9 @@
  * 	| frame 0 | frame 1 | ... | frame n-1 | extra 0 | ... | extra n-1 | owner 0 | ... | owner
  * 	n-1 |
  *
+ * In a packed kind the extra bytes of a frame follow it at once, so that the beginnings of pages do not
+ * all compete for the same few sets of the processor's caches.
+ *
  * `owner` is the slot of the page in the frame, or, of a free frame, the next free one. A slab
  * without pages belongs to nobody and goes to whichever kind asks first, or back to the system. At
  * most `limit` slabs are in memory.
@@ -35,7 +38,7 @@ static inline uint32_t frame_of(const struct pool_frames *f, const struct pool_k
 {
 	size_t offset = (size_t)((const char *)data - f->base) & (((size_t)1 << f->slab_shift) - 1);
 
-	return (uint32_t)(offset >> k->shift);
+	return (uint32_t)offset / k->stride;
 }
 
 static inline uint32_t *owners_of(const struct pool_frames *f, const struct pool_kind *k,
@@ -74,7 +77,7 @@ void pool_frames_fini(struct pool_frames *f)
 	free(f->slabs);
 }
 
-int pool_frames_kind(struct pool_frames *f, uint32_t bytes, uint32_t extra)
+int pool_frames_kind(struct pool_frames *f, uint32_t bytes, uint32_t extra, bool packed)
 {
 	uint32_t nr, i;
 	int rc = -ENOSPC;
@@ -83,7 +86,8 @@ int pool_frames_kind(struct pool_frames *f, uint32_t bytes, uint32_t extra)
 	pthread_mutex_lock(&f->lock);
 	nr = atomic_load_explicit(&f->nr_kinds, memory_order_relaxed);
 	for (i = 0; i < nr; i++)
-		if (f->kinds[i].bytes == bytes && f->kinds[i].extra == extra)
+		if (f->kinds[i].bytes == bytes && f->kinds[i].extra == extra &&
+		    f->kinds[i].packed == packed)
 			break;
 	if (i < POOL_KINDS) {
 		rc = (int)i;
@@ -92,6 +96,8 @@ int pool_frames_kind(struct pool_frames *f, uint32_t bytes, uint32_t extra)
 				.bytes = bytes,
 				.extra = extra,
 				.shift = fls64(bytes) - 1,
+				.packed = packed,
+				.stride = packed ? bytes + extra : bytes,
 				.per_slab = (uint32_t)(((size_t)1 << f->slab_shift) /
 						       (bytes + extra + sizeof(uint32_t))),
 				.partial = SLAB_NONE,
@@ -191,7 +197,7 @@ void *pool_frames_alloc(struct pool_frames *f, uint32_t kind)
 		if (--s->nr_free == 0)
 			partial_del(f, k, i);
 		k->used++;
-		data = slab_at(f, (uint32_t)i) + ((size_t)frame << k->shift);
+		data = slab_at(f, (uint32_t)i) + (size_t)frame * k->stride;
 	}
 	pthread_mutex_unlock(&f->lock);
 	return data;
@@ -247,6 +253,8 @@ void *pool_frames_extra(const struct pool_frames *f, uint32_t kind, void *data)
 
 	if (!k->extra)
 		return NULL;
+	if (k->packed)
+		return (char *)data + k->bytes;
 	return slab_at(f, slab_of(f, data)) + (size_t)k->per_slab * k->bytes +
 	       (size_t)frame_of(f, k, data) * k->extra;
 }

@@ -89,6 +89,7 @@ enum {
 	FOLIAGE_PAGE_MIN = 512,
 	FOLIAGE_PAGE_MAX = 65536,
 	FOLIAGE_EXTRA_MAX = 4096,
+	FOLIAGE_EXTRA_FOLLOWS = 1 << 30,
 	FOLIAGE_POOL_MIN = 1 << 20,
 	FOLIAGE_GROUPS_MAX = 1024
 };
@@ -121,7 +122,9 @@ FOLIAGE_API int foliage_pool_create(const struct foliage_pool_options *options,
 FOLIAGE_API void foliage_pool_destroy(struct foliage_pool *pool);
 
 /* The number of a kind of page: a size (power of two, 512 .. 65536) and extra bytes (0 .. 4096)
- * beside the data. Asking twice gives the same number. -EINVAL; -ENOSPC: there are 64 kinds
+ * beside the data. With FOLIAGE_EXTRA_FOLLOWS added to them they follow the data of their page, which is
+ * then aligned to 16 bytes only, and the beginnings of pages do not compete for the same few sets of the
+ * processor's caches: faster, for what is not read directly from a disk. Asking twice gives the same number. -EINVAL; -ENOSPC: there are 64 kinds
  * already. */
 FOLIAGE_API int foliage_pool_kind(struct foliage_pool *pool, uint32_t page_bytes,
 				  uint32_t extra_bytes);
