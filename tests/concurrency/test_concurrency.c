@@ -162,6 +162,7 @@ static void bring_in(struct thread *t, uint32_t page)
 		 order = below(t, 16) ? 0 : 2;
 	int err;
 
+	t->cpu.in_lru_fault = below(t, 2);
 	err = foliage_folio_add(s->e, &t->cpu, (foliage_folio)page, memcg, below(t, NODES), 0,
 				order, flags, s->shadow[page]);
 	s->added += !err; /* -EINVAL: a slot without a group */
