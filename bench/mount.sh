@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 # `foliage mount` beside a bare libfuse passthrough (bench/passthrough.c) of the same file: both direct_io, the same libfuse loop, the same
 # number of threads, the same fio job, turn and turn about. The file is in memory on both sides: in the mount's cache, in the kernel's
-# page cache behind the passthrough. Prints operations a second, the best of the rounds, and the ratio.
+# page cache behind the passthrough. Dirty pages may stay as long as the kernel would let them, so that neither side writes to the disk
+# meanwhile. Prints operations a second, the best of the rounds, and the ratio.
 #
-# usage: bench/mount.sh BUILD [THREADS...]      MOUNT_MIB (64) is the file's size, MOUNT_ROUNDS (5), MOUNT_SECONDS (1) a round
+# usage: bench/mount.sh BUILD [THREADS...]      MOUNT_MIB (64) is the file's size, MOUNT_ROUNDS (8), MOUNT_MS (400) a round
 set -eu
 build=$(realpath "${1:?usage: bench/mount.sh BUILD [THREADS...]}")
 shift
@@ -28,7 +29,7 @@ head -c $((mib << 20)) /dev/urandom >"$work/source/file"
 
 # speed FOLDER FIO-OPTION...: operations a second
 speed() {
-	fio --name=bench --filename="$1/file" --size=${mib}m --ioengine=psync --time_based --runtime="${MOUNT_SECONDS:-1}" --fallocate=none \
+	fio --name=bench --filename="$1/file" --size=${mib}m --ioengine=psync --time_based --runtime="${MOUNT_MS:-400}ms" --fallocate=none \
 		--invalidate=0 --norandommap --randrepeat=0 --group_reporting --output-format=json "${@:2}" |
 		python3 -c 'import json, sys; j = json.load(sys.stdin)["jobs"][0]; print(int(j["read"]["iops"] + j["write"]["iops"]))'
 }
@@ -36,7 +37,7 @@ speed() {
 # compare THREADS NAME FIO-OPTION...
 compare() {
 	local i a b best_a=0 best_b=0
-	for i in $(seq "${MOUNT_ROUNDS:-5}"); do
+	for i in $(seq "${MOUNT_ROUNDS:-8}"); do
 		a=$(speed "$work/ours" "${@:3}")
 		b=$(speed "$work/bare" "${@:3}")
 		[ "$a" -le $best_a ] || best_a=$a
@@ -47,7 +48,7 @@ compare() {
 
 printf '%7s  %-24s %12s %12s %8s\n' threads job 'mount, op/s' 'bare, op/s' ratio
 for threads; do
-	"$build/foliage" mount --memory $((mib * 5 / 4))M --threads "$threads" "$work/source" "$work/ours"
+	"$build/foliage" mount --memory $((mib * 2))M --dirty-background 70 --dirty-limit 80 --dirty-expire 30 --threads "$threads" "$work/source" "$work/ours"
 	"$build/bench_passthrough" "$work/source/file" "$work/bare" "$threads" >"$work/ready" &
 	pid=$!
 	until [ -s "$work/ready" ]; do sleep 0.1; done

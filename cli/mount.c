@@ -22,12 +22,12 @@
 #include "cli/mount.h"
 #include "cli/options.h"
 
-enum { THREADS_MAX = 256, READAHEAD_MAX = 4 << 20 };
+enum { THREADS_MAX = 256, READAHEAD_MAX = 4 << 20, DIRTY_MAX = 80, EXPIRE_MAX = 86400 };
 
 struct request {
 	const char *memory, *policy, *readahead, *uncached;
-	uint64_t threads, pages;
-	double timeout;
+	uint64_t threads, pages, dirty_background, dirty_limit;
+	double timeout, dirty_expire;
 	bool read_only, allow_other, buffered, foreground;
 	struct mount_options mount;
 	char source[PATH_MAX], mountpoint[PATH_MAX];
@@ -80,6 +80,15 @@ static int parse_numbers(struct request *request, struct err *err)
 		return err_set(err, -ERANGE, "--threads: 1 to %d", THREADS_MAX);
 	if (request->timeout < 0)
 		return err_set(err, -ERANGE, "--timeout: less than 0");
+	if (!request->dirty_background || request->dirty_background > request->dirty_limit)
+		return err_set(err, -ERANGE, "--dirty-background: 1 to --dirty-limit");
+	if (request->dirty_limit > DIRTY_MAX)
+		return err_set(err, -ERANGE, "--dirty-limit: at most %d", DIRTY_MAX);
+	if (request->dirty_expire < 0.01 || request->dirty_expire > EXPIRE_MAX)
+		return err_set(err, -ERANGE, "--dirty-expire: 0.01 to %d seconds", EXPIRE_MAX);
+	mount->dirty_background = (uint32_t)request->dirty_background;
+	mount->dirty_limit = (uint32_t)request->dirty_limit;
+	mount->dirty_expire_ms = (uint32_t)(request->dirty_expire * 1000);
 	return 0;
 }
 
@@ -250,12 +259,18 @@ static int run(int argc, char **argv)
 		.uncached = MOUNT_UNCACHED,
 		.threads = 8,
 		.timeout = 1,
+		.dirty_background = 10,
+		.dirty_limit = 30,
+		.dirty_expire = 5,
 	};
 	const struct option_spec specs[] = {
 		{"memory", 'm', OPTION_TEXT, &request.memory},
 		{"policy", 'p', OPTION_TEXT, &request.policy},
 		{"readahead", 0, OPTION_TEXT, &request.readahead},
 		{"uncached", 0, OPTION_TEXT, &request.uncached},
+		{"dirty-background", 0, OPTION_COUNT, &request.dirty_background},
+		{"dirty-limit", 0, OPTION_COUNT, &request.dirty_limit},
+		{"dirty-expire", 0, OPTION_REAL, &request.dirty_expire},
 		{"pages", 0, OPTION_COUNT, &request.pages},
 		{"threads", 0, OPTION_COUNT, &request.threads},
 		{"timeout", 0, OPTION_REAL, &request.timeout},
@@ -286,6 +301,9 @@ static const char help[] =
 	"  -p, --policy NAME   which pages stay: any policy of the engine (fg)\n"
 	"  --readahead SIZE    read ahead at most so much of files read in order, up to 4M; 0:\n"
 	"                      nothing (128K)\n"
+	"  --dirty-background P  begin to write back when P percent of the budget is dirty (10)\n"
+	"  --dirty-limit P     let writers wait when P percent is dirty, at most 80 (30)\n"
+	"  --dirty-expire S    write back what has been dirty for S seconds (5)\n"
 	"  --buffered          read and write SOURCE through the kernel's page cache; otherwise\n"
 	"                      past it where the file system allows (O_DIRECT)\n"
 	"  --uncached LIST     leave files whose names match one of these patterns, with commas\n"

@@ -20,8 +20,11 @@ struct mount_options {
 	const char *source, *mountpoint; /* folders that exist; as they resolve */
 	const char *policy;              /* any policy of the engine */
 	uint64_t memory;                 /* the cache's budget, bytes */
-	uint64_t pages;       /* never more pages of 4 KiB than this; 0: as many as fit */
-	uint64_t readahead;   /* at most, bytes; 0: none */
+	uint64_t pages;     /* never more pages of 4 KiB than this; 0: as many as fit */
+	uint64_t readahead; /* at most, bytes; 0: none */
+	/* Write-back: from so many percent of the budget in dirty pages on, at which writers wait,
+	 * and after so many milliseconds; 0: what the cache takes to be right. */
+	uint32_t dirty_background, dirty_limit, dirty_expire_ms;
 	const char *uncached; /* names left to the kernel's cache: patterns with commas */
 	uint64_t threads;     /* that answer the kernel; 1: no others than the caller's */
 	double timeout;       /* how long the kernel believes names and attributes, s */

@@ -266,6 +266,9 @@ static int with_cache(struct mount *mount, const sigset_t *signals, struct err *
 		.direct = options->direct ? FOLIAGE_DIRECT_AUTO : FOLIAGE_DIRECT_NEVER,
 		.readahead_bytes = (uint32_t)options->readahead,
 		.no_readahead = !options->readahead,
+		.dirty_background = options->dirty_background,
+		.dirty_limit = options->dirty_limit,
+		.dirty_expire_ms = options->dirty_expire_ms,
 	};
 	char why[256];
 	int code = foliage_cache_create(&cache, &mount->cache, why, sizeof(why)), r;

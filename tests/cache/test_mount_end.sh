@@ -170,6 +170,9 @@ refuses "did you mean 'fg'" mount --policy fh source mnt
 refuses 'the cache' mount --memory 1K source mnt
 refuses '--threads' mount --threads 0 source mnt
 refuses '--readahead' mount --readahead 1G source mnt
+refuses '--dirty-background' mount --dirty-background 50 source mnt
+refuses '--dirty-limit' mount --dirty-limit 90 source mnt
+refuses '--dirty-expire' mount --dirty-expire 0 source mnt
 refuses '--timeout' mount --timeout -1 source mnt
 refuses 'did you mean' mount --memroy 1M source mnt
 mkdir -p source/inside
