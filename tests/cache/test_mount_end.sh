@@ -35,6 +35,7 @@ same 'what SIGTERM wrote back' "$(cksum <source/open)" "$(python3 -c 'print("kep
 mountpoint -q mnt && complain "still mounted after SIGTERM"
 
 # ---- in the foreground ----
+: >said
 # A shell starts background jobs with SIGINT ignored, and it is to stay so: hence python.
 python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' \
 	"$foliage" mount --foreground --memory 4M source mnt >said 2>err &
