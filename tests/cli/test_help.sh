@@ -5,7 +5,8 @@ run 0 --version
 has out 'foliage '
 for library in zstd zlib lzma; do has out "$library"; done
 run 0 --help
-for command in replay explain policies info convert bench mrc report tune; do
+commands='bench convert explain info mount mrc policies record replay report stat top tune'
+for command in $commands; do
 	has out "  $command "
 	run 0 help $command
 	mv out by_help
@@ -25,8 +26,7 @@ refuses "did you mean '--version'?" --versoin
 
 mkdir pages
 run 0 --man-all pages
-same 'manual pages' "$(ls pages | tr '\n' ' ')" \
-	'foliage-bench.1 foliage-convert.1 foliage-explain.1 foliage-info.1 foliage-mrc.1 foliage-policies.1 foliage-replay.1 foliage-report.1 foliage-tune.1 foliage.1 '
+same 'manual pages' "$(ls pages | tr '\n' ' ')" "$(printf 'foliage-%s.1 ' $commands)foliage.1 "
 run 0 --man replay
 cmp -s out pages/foliage-replay.1 || complain '--man and --man-all differ'
 has pages/foliage-replay.1 '.SH SYNOPSIS'
