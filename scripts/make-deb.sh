@@ -70,6 +70,7 @@ describe() { # PACKAGE: section, depends beside libraries, description
 	case $1 in
 	foliage)
 		echo "Section: utils"
+		echo "Recommends: fuse3" # for mounts by others than root
 		echo "Description: Linux page reclaim on traces of page accesses"
 		echo " The classic LRU, the multi-generational LRU with its variants, and the"
 		echo " policies of the literature, run on recorded accesses or side by side with"
