@@ -80,7 +80,7 @@ static void node_take_fd(struct file_node *n, int fd, bool writable)
 
 void node_close_fds(struct file_node *n)
 {
-	for (int use = FD_READ_DIRECT; use < NR_FDS; use++)
+	for (enum fd_use use = FD_READ_DIRECT; use < NR_FDS; use++)
 		if (get_fd(n, use) >= 0 &&
 		    (use != FD_READ_DIRECT || get_fd(n, use) != get_fd(n, FD_WRITE_DIRECT)))
 			close(get_fd(n, use));
@@ -88,7 +88,7 @@ void node_close_fds(struct file_node *n)
 		close(get_fd(n, FD_READ));
 	if (get_fd(n, FD_WRITE) >= 0)
 		close(get_fd(n, FD_WRITE));
-	for (int use = 0; use < NR_FDS; use++)
+	for (enum fd_use use = 0; use < NR_FDS; use++)
 		put_fd(n, use, -1);
 }
 
@@ -122,7 +122,7 @@ static struct file_node *node_new(struct foliage_cache *c, const struct stat *st
 	n->ino = st->st_ino;
 	n->unsynced_first = NO_PAGE;
 	atomic_init(&n->size, size);
-	for (int use = 0; use < NR_FDS; use++)
+	for (enum fd_use use = 0; use < NR_FDS; use++)
 		atomic_init(&n->fds[use], -1);
 	pthread_mutex_init(&n->write_lock, NULL);
 	pthread_mutex_init(&n->sync_lock, NULL);

@@ -27,7 +27,7 @@ static enum fault next_fault(struct faults *f, uint32_t what)
 			 : what == HIT_READ ? &f->hit_reads
 					    : &f->hit_others,
 			 1);
-	return atomic_load(&f->kind);
+	return (enum fault)atomic_load(&f->kind);
 }
 
 static int error_of(enum fault fault)
