@@ -113,6 +113,8 @@ void task_madvise(struct task *t, uint64_t addr, uint32_t nr, enum map_advice ad
 
 /* A child with a copy of the address space, copied page by page as either side writes. */
 struct task *task_fork(struct task *t, task_fn fn, void *arg);
+/* A child in an empty address space: what vfork and exec, or posix_spawn, make. */
+struct task *task_spawn(struct task *t, task_fn fn, void *arg);
 /* Another task in the same address space, which must not be mapped, unmapped or forked while several
  * tasks share it; touching is safe. Its creator need not outlive it. NULL: no memory. */
 struct task *task_thread(struct task *t, task_fn fn, void *arg);

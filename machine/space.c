@@ -336,14 +336,14 @@ static bool copy_space(struct machine *m, struct space *from, struct space *to)
 	return true;
 }
 
-struct task *task_fork(struct task *t, task_fn fn, void *arg)
+static struct task *new_child(struct task *t, task_fn fn, void *arg, bool copy)
 {
 	struct machine *m = t->m;
 	struct task *child;
 
 	charge(m, m->costs.fork_base);
 	child = machine_spawn(m, t->memcg, fn, arg);
-	if (!child || !copy_space(m, t->space, child->space)) {
+	if (!child || (copy && !copy_space(m, t->space, child->space))) {
 		machine_fail(m, "no memory for a process");
 		check_failed(m);
 		return NULL;
@@ -352,6 +352,16 @@ struct task *task_fork(struct task *t, task_fn fn, void *arg)
 	t->children++;
 	task_checkpoint(t);
 	return child;
+}
+
+struct task *task_fork(struct task *t, task_fn fn, void *arg)
+{
+	return new_child(t, fn, arg, true);
+}
+
+struct task *task_spawn(struct task *t, task_fn fn, void *arg)
+{
+	return new_child(t, fn, arg, false);
 }
 
 struct task *task_thread(struct task *t, task_fn fn, void *arg)

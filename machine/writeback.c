@@ -147,29 +147,37 @@ static uint64_t write_run(struct machine *m, uint32_t file, uint32_t index, uint
 	return io.nr ? submit_write(m, &io) : this_now(m);
 }
 
+/* It may have been written, dropped, or be another page by now. */
+static int32_t still_dirty(const struct machine *m, struct dirty d)
+{
+	int32_t frame = NO_FRAME;
+
+	if (d.file < m->nr_files && m->files[d.file].used)
+		frame = file_frame(&m->files[d.file], d.index);
+	return frame != NO_FRAME && m->frames[frame].dirty ? frame : NO_FRAME;
+}
+
 /* The oldest dirty page to the device. False: none is old enough. */
 static bool write_oldest(struct machine *m, bool any_age, uint64_t *done)
 {
-	struct dirty d;
-	uint32_t written = 0;
+	while (m->dirty_nr) {
+		struct dirty d = m->dirty_ring[m->dirty_head];
+		int32_t frame = still_dirty(m, d);
+		uint32_t written = 0;
 
-	if (!m->dirty_nr)
-		return false;
-	d = m->dirty_ring[m->dirty_head];
-	if (!any_age && d.since + expire_ns > this_now(m))
-		return false;
-	m->dirty_head = (m->dirty_head + 1) % m->dirty_max;
-	m->dirty_nr--;
-	/* It may have been written, dropped, or be another page by now. */
-	if (d.file < m->nr_files && m->files[d.file].used) {
-		int32_t frame = file_frame(&m->files[d.file], d.index);
-
-		if (frame != NO_FRAME && m->frames[frame].dirty && m->frames[frame].writeback)
+		if (frame != NO_FRAME && !any_age && d.since + expire_ns > this_now(m))
+			return false;
+		m->dirty_head = (m->dirty_head + 1) % m->dirty_max;
+		m->dirty_nr--;
+		if (frame == NO_FRAME)
+			continue;
+		if (m->frames[frame].writeback)
 			push(m, d); /* dirtied again while it is being written */
 		else
 			*done = MAX(*done, write_run(m, d.file, d.index, &written));
+		return true;
 	}
-	return true;
+	return false;
 }
 
 void flusher_main(struct task *t, void *arg)
