@@ -72,7 +72,9 @@ struct suite {
 
 extern const struct suite suite_fio_read, suite_fio_mmap, suite_fio_mmap_random,
 	suite_fio_mmap_ahead, suite_fio_tight, suite_sqlite_grep, suite_leveldb_scan_get,
-	suite_valkey, suite_kernel_612, suite_kernel_newer, suite_noio, suite_cassandra;
+	suite_valkey, suite_kernel_612, suite_kernel_newer, suite_noio, suite_cassandra,
+	suite_kbuild, suite_kbuild_memcg, suite_ycsb_b, suite_android, suite_android_global,
+	suite_chromium_node, suite_mysql_like;
 
 /* All suites; ends with NULL. */
 extern const struct suite *const suites[];

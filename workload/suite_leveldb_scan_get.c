@@ -8,24 +8,24 @@
  *
  * Modelled: tables of 2 MiB, mapped read-only without advice, as LevelDB's POSIX environment maps
  * them. A GET looks at one index page and one data page of a table; index pages lie at the tables'
- * ends. A scan reads a run of data pages from a random place on. All threads belong to one group;
- * each has a CPU and, unlike threads, page tables of its own.
+ * ends. A scan reads a run of data pages from a random place on. All threads belong to one
+ * process in a group, each has a CPU. The second machine (`reply`) has a slow disk, see below.
  *
  * Left out: writes and compaction, LevelDB's block cache (blocks of mapped tables that are not
  * compressed bypass it), locks.
  *
  * Parameters: none was published, the table below has the free ones. The limit is 1 GiB with --full, else
- * a thirty-second of it, modelled as 1 GiB; keys lie scattered over the data pages. Counted: GETs and scans a second, 40 GETs for each page of
- * the limit, after a warm-up of 8 for each.
+ * a thirty-second of it, modelled as 1 GiB; keys lie scattered over the data pages.
+ * Counted: GETs and scans a second, 40 GETs for each page of the limit, after a warm-up of 8 for each. The disks are
+ * those of machine/costs.h: for `letter` the NVMe, for `reply`, whose rates are lower, the SSD.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/bits.h"
 #include "base/rng.h"
-#include "machine/machine.h"
 #include "mm/types.h"
-#include "workload/grid.h"
+#include "workload/scene.h"
 #include "workload/zipf_fio.h"
 
 enum {
@@ -47,23 +47,12 @@ static const struct suite_param params[NR_PARAMS] = {
 	[SCAN_PAGE_NS] = {"scan_page_ns", 1000, 0, 0, "assumed"},
 };
 
-static const char *const cases[] = {"letter"};
+enum { LETTER, REPLY };
+static const char *const cases[] = {[LETTER] = "letter", [REPLY] = "reply"};
 static const struct grid_metric metrics[] = {
 	{"ops_per_s", 1}, {"refault_per_get", 5}, {"get_us", 2}, {"scans", 0}};
 
-struct store {
-	struct machine *m;
-	uint32_t pages; /* of the database */
-	uint32_t getters, scan_pages;
-	uint64_t get_ns, scan_page_ns;
-	int file;
-	struct zipf_fio_dist dist;
-	uint64_t warm, gets; /* of a thread */
-	uint32_t getters_left;
-	/* Since the first thread was warm: */
-	uint64_t since, scans, end;
-	int64_t refaults;
-};
+struct store;
 
 struct getter {
 	struct store *s;
@@ -73,6 +62,23 @@ struct getter {
 struct scanner {
 	struct store *s;
 	uint64_t rng;
+};
+
+struct store {
+	struct machine *m;
+	uint32_t pages; /* of the database */
+	uint32_t getters, scanners, scan_pages;
+	uint64_t addr;
+	struct getter getter[GETTERS_MAX];
+	struct scanner scanner[SCANNERS_MAX];
+	uint64_t get_ns, scan_page_ns;
+	int file;
+	struct zipf_fio_dist dist;
+	uint64_t warm, gets; /* of a thread */
+	uint32_t getters_left;
+	/* Since the first thread was warm: */
+	uint64_t since, scans, end;
+	int64_t refaults;
 };
 
 static void get(struct task *t, struct store *s, uint64_t addr, uint64_t page)
@@ -88,14 +94,13 @@ static void getter_main(struct task *t, void *arg)
 {
 	struct getter *g = arg;
 	struct store *s = g->s;
-	uint64_t addr = task_map_file(t, s->file, 0, s->pages, 0);
 
 	for (uint64_t i = 0; i < s->warm + s->gets; i++) {
 		if (i == s->warm && !s->since) {
 			s->since = task_now(t);
 			s->refaults = machine_engine_stat(s->m, 0, STAT_REFAULT_FILE);
 		}
-		get(t, s, addr, zipf_fio_next(&g->keys));
+		get(t, s, s->addr, zipf_fio_next(&g->keys));
 	}
 	s->end = MAX(s->end, task_now(t));
 	s->getters_left--;
@@ -105,13 +110,12 @@ static void scanner_main(struct task *t, void *arg)
 {
 	struct scanner *scanner = arg;
 	struct store *s = scanner->s;
-	uint64_t addr = task_map_file(t, s->file, 0, s->pages, 0);
 
 	while (s->getters_left) {
 		uint32_t from = splitmix64_below(&scanner->rng, s->pages - s->scan_pages);
 
 		for (uint32_t i = 0; i < s->scan_pages && s->getters_left; i++) {
-			task_touch(t, addr + from + i, TASK_LOAD);
+			task_touch(t, s->addr + from + i, TASK_LOAD);
 			task_compute(t, s->scan_page_ns);
 		}
 		s->scans += s->since > 0;
@@ -122,6 +126,7 @@ static void set_up(struct store *s, const struct grid_run *run, uint32_t limit)
 {
 	s->pages = (uint32_t)(limit * run->params[DB_LIMITS]);
 	s->getters = (uint32_t)run->params[GETTERS];
+	s->scanners = (uint32_t)run->params[SCANNERS];
 	s->scan_pages = (uint32_t)run->params[SCAN_PAGES];
 	s->get_ns = (uint64_t)run->params[GET_NS];
 	s->scan_page_ns = (uint64_t)run->params[SCAN_PAGE_NS];
@@ -129,39 +134,43 @@ static void set_up(struct store *s, const struct grid_run *run, uint32_t limit)
 	s->gets = (uint64_t)limit * (run->demo ? 8 : 40) / s->getters;
 }
 
-static int spawn(struct store *s, struct getter *getters, struct scanner *scanners,
-		 const struct grid_run *run, uint32_t group)
+/* One process, as the program is; its threads share the page tables. */
+static void store_main(struct task *t, void *arg)
+{
+	struct store *s = arg;
+
+	s->addr = task_map_file(t, s->file, 0, s->pages, 0);
+	for (uint32_t i = 0; i < s->getters; i++)
+		task_thread(t, getter_main, &s->getter[i]);
+	for (uint32_t i = 0; i < s->scanners; i++)
+		task_thread(t, scanner_main, &s->scanner[i]);
+}
+
+static void start(struct store *s, const struct grid_run *run)
 {
 	s->getters_left = s->getters;
 	for (uint32_t i = 0; i < s->getters; i++) {
-		getters[i].s = s;
+		s->getter[i].s = s;
 		/* All threads share the hot keys, each draws for itself. */
-		zipf_fio_init(&getters[i].keys, &s->dist, "db", (uint32_t)run->seed);
-		getters[i].keys.s1 += 1000 * i;
-		if (!machine_spawn(s->m, group, getter_main, &getters[i]))
-			return -ENOMEM;
+		zipf_fio_init(&s->getter[i].keys, &s->dist, "db", (uint32_t)run->seed);
+		s->getter[i].keys.s1 += 1000 * i;
 	}
-	for (uint32_t i = 0; i < (uint32_t)run->params[SCANNERS]; i++) {
-		scanners[i] = (struct scanner){.s = s, .rng = 6 + run->seed + i * UINT64_C(1000)};
-		if (!machine_spawn(s->m, group, scanner_main, &scanners[i]))
-			return -ENOMEM;
-	}
-	return 0;
+	for (uint32_t i = 0; i < s->scanners; i++)
+		s->scanner[i] = (struct scanner){.s = s, .rng = 6 + run->seed + i * UINT64_C(1000)};
 }
 
-static int play(struct store *s, struct getter *getters, struct scanner *scanners,
-		const struct grid_run *run, uint32_t limit, struct err *err)
+static int play(struct store *s, const struct grid_run *run, uint32_t limit, struct err *err)
 {
-	int group = machine_memcg(s->m, 0, "leveldb", limit), r;
+	int group = machine_memcg(s->m, 0, "leveldb", limit);
 
 	set_up(s, run, limit);
 	s->file = machine_file(s->m, s->pages);
 	if (group < 0 || s->file < 0 ||
 	    zipf_fio_dist_init(&s->dist, s->pages, run->params[THETA]) ||
-	    spawn(s, getters, scanners, run, (uint32_t)group))
+	    !machine_spawn(s->m, (uint32_t)group, store_main, s))
 		return err_set(err, -ENOMEM, "out of memory");
-	r = machine_run(s->m, 0, run->stopped);
-	return r == -ENOMEM ? err_set(err, r, "%s", machine_oom(s->m)) : r;
+	start(s, run);
+	return scene_run(s->m, run, err);
 }
 
 static int simulate(const struct grid_run *run, double *out, struct err *err)
@@ -174,26 +183,26 @@ static int simulate(const struct grid_run *run, double *out, struct err *err)
 		.scale = (double)FULL_PAGES / limit,
 		.seed = run->seed,
 		.kernel_stats = true,
+		.disk = run->which == REPLY ? &machine_ssd : NULL,
 	};
-	struct getter getters[GETTERS_MAX];
-	struct scanner scanners[SCANNERS_MAX];
-	struct store s = {0};
-	int r = machine_create(&options, &s.m, err);
+	struct store *s = calloc(1, sizeof(*s));
+	int r = s ? machine_create(&options, &s->m, err) : err_set(err, -ENOMEM, "out of memory");
 
-	if (r)
-		return r;
-	r = play(&s, getters, scanners, run, limit, err);
+	if (!r)
+		r = play(s, run, limit, err);
 	if (!r) {
-		double seconds = (double)(s.end - s.since) / 1e9,
-		       gets = (double)(s.gets * s.getters);
+		double seconds = (double)(s->end - s->since) / 1e9,
+		       gets = (double)(s->gets * s->getters);
 
-		out[0] = (gets + (double)s.scans) / seconds;
-		out[1] = (double)(machine_engine_stat(s.m, 0, STAT_REFAULT_FILE) - s.refaults) /
+		out[0] = (gets + (double)s->scans) / seconds;
+		out[1] = (double)(machine_engine_stat(s->m, 0, STAT_REFAULT_FILE) - s->refaults) /
 			 gets;
-		out[2] = seconds * s.getters / gets * 1e6;
-		out[3] = (double)s.scans;
+		out[2] = seconds * s->getters / gets * 1e6;
+		out[3] = (double)s->scans;
 	}
-	machine_destroy(s.m);
+	if (s)
+		machine_destroy(s->m);
+	free(s);
 	return r;
 }
 
@@ -206,7 +215,7 @@ static const char *const notes[] = {
 static const struct grid_kind kind = {
 	.suite = &suite_leveldb_scan_get,
 	.cases = cases,
-	.nr_cases = 1,
+	.nr_cases = ARRAY_SIZE(cases),
 	.metrics = metrics,
 	.nr_metrics = ARRAY_SIZE(metrics),
 	.policies = "clru,mglru,mglru-revert,mglru-quickfix,fg",

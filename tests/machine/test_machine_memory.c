@@ -276,6 +276,62 @@ static void fork_copies_on_write(void **state)
 
 /* ---- swap and advice ---- */
 
+/* ---- threads ---- */
+
+enum { SHARED_PAGES = 600, THREADS = 4 };
+
+static void thread(struct task *t, void *arg)
+{
+	struct scene *s = arg;
+
+	for (uint32_t i = 0; i < SHARED_PAGES; i++)
+		task_touch(t, s->seen[0] + i, TASK_STORE);
+	s->seen[1]++;
+}
+
+static void threaded(struct task *t, void *arg)
+{
+	struct scene *s = arg;
+
+	s->seen[0] = task_map_anon(t, SHARED_PAGES, 0);
+	for (uint32_t i = 0; i < THREADS; i++)
+		task_thread(t, thread, s);
+	/* The address space outlives its creator. */
+}
+
+static void counted(struct task *t, void *arg)
+{
+	struct scene *s = arg;
+
+	task_spawn(t, threaded, s);
+	while (s->seen[1] < THREADS)
+		task_sleep(t, 1000);
+	task_wait_children(t);
+	s->seen[2] = (uint64_t)machine_memcg_stat(s->m, 0, MEMCG_ANON);
+}
+
+/* All of them touch the same pages at the same time: each page exists once, and goes with the last. */
+static void threads_share_pages(void **state)
+{
+	struct scene s = {0};
+
+	(void)state;
+	run(&s, &(struct machine_options){.memory = 4096, .cpus = 6}, counted);
+	assert_int_equal(s.seen[1], THREADS);
+	assert_int_equal(s.seen[2], 0);
+	assert_int_equal(machine_stat(s.m, MACHINE_PGFAULT), SHARED_PAGES);
+	machine_destroy(s.m);
+	s = (struct scene){0};
+	/* Under pressure as well. */
+	run(&s,
+	    &(struct machine_options){
+		    .memory = 512, .cpus = 6, .swap = MACHINE_DISK_SWAP, .swap_pages = 2048},
+	    counted);
+	assert_int_equal(s.seen[2], 0);
+	assert_true(machine_stat(s.m, MACHINE_PSWPOUT) > 0);
+	machine_destroy(s.m);
+}
+
 static void pageout(struct task *t, void *arg)
 {
 	struct scene *s = arg;
@@ -399,6 +455,7 @@ int main(void)
 		cmocka_unit_test(faults_map_around),
 		cmocka_unit_test(read_around_gives_up),
 		cmocka_unit_test(fork_copies_on_write),
+		cmocka_unit_test(threads_share_pages),
 		cmocka_unit_test(swap_keeps_and_returns),
 		cmocka_unit_test(full_swap_takes_no_more),
 		cmocka_unit_test(pressure_that_mainline_misses),
