@@ -2,11 +2,13 @@
  *
  * A phone under memory pressure. Applications and browser tabs are brought to the front one after
  * another, round after round. One that comes to the front runs code of its own and of the shared
- * libraries, goes through what it keeps in memory, hot parts more than cold ones, reads something new, and gives
- * back what it only needed meanwhile; then it waits in the background until its next turn.
+ * libraries, goes through what it keeps in memory, hot parts more than cold ones, reads something
+ * new, and gives back what it only needed meanwhile; then it waits in the background until its next
+ * turn.
  *
- * Modelled: code mapped executable, libraries mapped by all, private memory on compressed swap, files that are read once per session, small
- * writes, memory that the kernel, the graphics and the camera hold.
+ * Modelled: code mapped executable, libraries mapped by all, private memory on compressed swap,
+ * files that are read once per session, small writes, memory that the kernel, the graphics and the
+ * camera hold.
  *
  * Left out: the killing of applications (keep-alive was the same with every kernel), MADV_COLD by
  * the platform, jank, services in the background.

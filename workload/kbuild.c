@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * A parallel build. `make` keeps a number of compilers running. Each is a fresh process: it executes the
- * compiler, whose text all of them map, reads its source and the headers it includes, among which a
- * few are everybody's, builds trees in private memory, going back to what it built before, writes an object
- * and exits. In the end a linker reads all objects.
+ * A parallel build. `make` keeps a number of compilers running. Each is a fresh process: it
+ * executes the compiler, whose text all of them map, reads its source and the headers it includes,
+ * among which a few are everybody's, builds trees in private memory, going back to what it built
+ * before, writes an object and exits. In the end a linker reads all objects.
  *
- * Modelled: fork and exec, the text mapped executable, read() of sources and headers from start to end,
- * anonymous memory that only grows until the exit frees it, output written back by the flusher, link.
+ * Modelled: fork and exec, the text mapped executable, read() of sources and headers from start to
+ * end, anonymous memory that only grows until the exit frees it, output written back by the
+ * flusher, link.
  *
- * Left out: make's own scanning, directories and slab, the assembler as a process of its own (its work is
- * in the compiler's), scripts, modules.
+ * Left out: make's own scanning, directories and slab, the assembler as a process of its own (its
+ * work is in the compiler's), scripts, modules.
  *
- * Sources: the compiler of Debian 12 (gcc 12.2, cc1 of 33.3 MB) on files of Foliage itself: `gcc -H` names 77
- * to 137 headers of 286 to 439 KB, rusage says 37 to 41 MiB resident, 10,962 to 12,683 minor faults, 0.24 to
- * 0.45 s, objects of 34 to 123 KB. A kernel unit includes several times as much; the table says what was
- * assumed of it.
+ * Sources: the compiler of Debian 12 (gcc 12.2, cc1 of 33.3 MB) on files of Foliage itself: `gcc
+ * -H` names 77 to 137 headers of 286 to 439 KB, rusage says 37 to 41 MiB resident, 10,962 to 12,683
+ * minor faults, 0.24 to 0.45 s, objects of 34 to 123 KB. A kernel unit includes several times as
+ * much; the table says what was assumed of it.
  */
 #include "workload/kbuild.h"
 

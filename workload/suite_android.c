@@ -2,11 +2,12 @@
  *
  * Suite android: applications launched and cycled, each in a memory group of its own.
  *
- * The real one: a Pixel 9 Pro of 16 GB with 8 GB of zram, 34 applications and 20 browser tabs launched and
- * cycled, a short scroll in each, 16 rounds in about an hour, 12 runs for each kernel, trimmed means.
+ * The real one: a Pixel 9 Pro of 16 GB with 8 GB of zram, 34 applications and 20 browser tabs
+ * launched and cycled, a short scroll in each, 16 rounds in about an hour, 12 runs for each kernel,
+ * trimmed means.
  *
- * Modelled, left out, and the free parameters: see android.c. By default a sixty-fourth of every size and of
- * the hour, modelled at full size; counts are those of the whole.
+ * Modelled, left out, and the free parameters: see android.c. By default a sixty-fourth of every
+ * size and of the hour, modelled at full size; counts are those of the whole.
  */
 #include "base/bits.h"
 #include "workload/android.h"

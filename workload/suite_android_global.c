@@ -2,11 +2,11 @@
  *
  * Suite android-global: the same phone with one memory group for all.
  *
- * The real one: an Xperia 1 V on 5.15 with one global group: "much better", no numbers. Modelled as the other
- * phone without groups.
+ * The real one: an Xperia 1 V on 5.15 with one global group: "much better", no numbers. Modelled as
+ * the other phone without groups.
  *
- * Modelled, left out, and the free parameters: see android.c. By default a sixty-fourth of every size and of
- * the hour, modelled at full size; counts are those of the whole.
+ * Modelled, left out, and the free parameters: see android.c. By default a sixty-fourth of every
+ * size and of the hour, modelled at full size; counts are those of the whole.
  */
 #include "base/bits.h"
 #include "workload/android.h"

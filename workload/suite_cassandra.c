@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * Suite cassandra: reads of partitions out of mapped tables, where what fault readahead brought in is
- * used soon.
+ * Suite cassandra: reads of partitions out of mapped tables, where what fault readahead brought in
+ * is used soon.
  *
- * The real one: a Cassandra benchmark of the readahead-protection thread; throughput and p99 were published as
- * ranges, the configuration was not.
+ * The real one: a Cassandra benchmark of the readahead-protection thread; throughput and p99 were
+ * published as ranges, the configuration was not.
  *
- * Modelled: one process whose threads serve clients in a closed loop. A request looks up a page of the
- * partition index and reads rows of one partition, both in tables mapped without advice, as Cassandra
- * maps them. Partitions are several pages long and a request reads a slice of one, so that the next
- * request for the same partition wants pages next to the last one's: what readahead brought in. The heap
- * is locked, as Cassandra locks it at start.
+ * Modelled: one process whose threads serve clients in a closed loop. A request looks up a page of
+ * the partition index and reads rows of one partition, both in tables mapped without advice, as
+ * Cassandra maps them. Partitions are several pages long and a request reads a slice of one, so
+ * that the next request for the same partition wants pages next to the last one's: what readahead
+ * brought in. The heap is locked, as Cassandra locks it at start.
  *
- * Left out: writes, commit log, compaction, garbage collection, the network (in the time of a request),
- * Bloom filters and summaries (in the heap).
+ * Left out: writes, commit log, compaction, garbage collection, the network (in the time of a
+ * request), Bloom filters and summaries (in the heap).
  *
- * Parameters: none was published, the table below has the free ones. The group's limit is 4 GiB with
- * --full, else a thirty-second of it, modelled as 4 GiB. Counted: 10 requests for each page of the limit, after a
- * warm-up of 5 for each. No policy's figure is fitted; fg's is a prediction, the thread asked for it.
+ * Parameters: none was published, the table below has the free ones. The group's limit is 4 GiB
+ * with --full, else a thirty-second of it, modelled as 4 GiB. Counted: 10 requests for each page of
+ * the limit, after a warm-up of 5 for each. No policy's figure is fitted; fg's is a prediction, the
+ * thread asked for it.
  */
 #include <errno.h>
 #include <stdlib.h>

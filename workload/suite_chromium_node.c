@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * Suite chromium-node: many workers that render pages in fresh browser processes, on compressed swap.
+ * Suite chromium-node: many workers that render pages in fresh browser processes, on compressed
+ * swap.
  *
- * The real one: Chromium and Node.js, 64 workers on a machine of 48 cores (96 threads) and 128 GB with zram,
- * total requests in an hour. What a request does was not published.
+ * The real one: Chromium and Node.js, 64 workers on a machine of 48 cores (96 threads) and 128 GB
+ * with zram, total requests in an hour. What a request does was not published.
  *
- * Modelled: a worker is a Node.js process with a heap of its own. A request goes over the hot part of
- * the heap, starts a renderer: a process that executes the browser's binary, which all map, reads assets from a
- * disk cache that all share, fills private memory, goes over it a few times, and exits.
+ * Modelled: a worker is a Node.js process with a heap of its own. A request goes over the hot part
+ * of the heap, starts a renderer: a process that executes the browser's binary, which all map,
+ * reads assets from a disk cache that all share, fills private memory, goes over it a few times,
+ * and exits.
  *
  * Left out: the browser process that stays, the network, JavaScript's collector.
  *
- * Parameters: workers, threads, memory and zram as published, the table has the free ones. By default a
- * hundred-and-twenty-eighth of every size and of the time; of the hour a sixtieth is run after a warm-up
- * as long, and the number of requests is that of the hour.
+ * Parameters: workers, threads, memory and zram as published, the table has the free ones. By
+ * default a hundred-and-twenty-eighth of every size and of the time; of the hour a sixtieth is run
+ * after a warm-up as long, and the number of requests is that of the hour.
  */
 #include <errno.h>
 #include <stdlib.h>

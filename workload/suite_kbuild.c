@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Suite kbuild: a kernel built in a group too small for its compilers, on compressed swap and on a disk.
+ * Suite kbuild: a kernel built in a group too small for its compilers, on compressed swap and on a
+ * disk.
  *
- * The real one: make -j48 in a group of 3 GB, sources and output on NVMe, swap on a zram device (256 GB,
- * lzo-rle) or an SSD; 15 builds for each policy, three at each of five values of swappiness that were not
- * listed; averages.
+ * The real one: make -j48 in a group of 3 GB, sources and output on NVMe, swap on a zram device
+ * (256 GB, lzo-rle) or an SSD; 15 builds for each policy, three at each of five values of
+ * swappiness that were not listed; averages.
  *
- * Modelled, left out, and the sources of a compiler's numbers: see kbuild.c. One build at each of five
- * values of swappiness, spread over the range: 20, 60, 100, 140, 180. The machine of the published run has 96 CPUs
- * and 128 GB; here 48 CPUs, so that every job has one.
+ * Modelled, left out, and the sources of a compiler's numbers: see kbuild.c. One build at each of
+ * five values of swappiness, spread over the range: 20, 60, 100, 140, 180. The machine of the
+ * published run has 96 CPUs and 128 GB; here 48 CPUs, so that every job has one.
  *
- * By default everything but the number of jobs is a sixteenth, modelled at its size, and a fifth of the
- * units are built; counts and times are those of the whole. A kernel has about 6,000 units in the
- * configuration that the published user time suggests (see unit_s).
+ * By default everything but the number of jobs is a sixteenth, modelled at its size, and a fifth of
+ * the units are built; counts and times are those of the whole. A kernel has about 6,000 units in
+ * the configuration that the published user time suggests (see unit_s).
  */
 #include <errno.h>
 

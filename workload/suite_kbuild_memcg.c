@@ -2,15 +2,17 @@
  *
  * Suite kbuild-memcg: the kernel build of the quick fix's mail.
  *
- * The real one: a kernel built in a memory group, mainline with and without the quick fix of October 16
- * and with the commit reverted. Neither the limit nor the parallelism nor the swap device were given.
+ * The real one: a kernel built in a memory group, mainline with and without the quick fix of
+ * October 16 and with the commit reverted. Neither the limit nor the parallelism nor the swap
+ * device were given.
  *
- * Modelled, left out, and the sources of a compiler's numbers: see kbuild.c. Stated assumptions: the user time of
- * 1,531 s in 109 s are fourteen busy CPUs, so 16 CPUs and jobs; the limit is a free
- * parameter, set once so that mainline alone swaps out about as much as published; compressed swap; swappiness 60. A unit's user time and these 1,531 s give the number of units.
+ * Modelled, left out, and the sources of a compiler's numbers: see kbuild.c. Stated assumptions:
+ * the user time of 1,531 s in 109 s are fourteen busy CPUs, so 16 CPUs and jobs; the limit is a
+ * free parameter, set once so that mainline alone swaps out about as much as published; compressed
+ * swap; swappiness 60. A unit's user time and these 1,531 s give the number of units.
  *
- * By default everything but the number of jobs is an eighth, modelled at its size, and a fifth of the
- * units are built; counts and times are those of the whole.
+ * By default everything but the number of jobs is an eighth, modelled at its size, and a fifth of
+ * the units are built; counts and times are those of the whole.
  */
 #include <errno.h>
 

@@ -3,8 +3,8 @@
  * Suite leveldb-scan-get: point look-ups with a skewed key choice beside long scans, on a
  * log-structured store whose tables are mapped.
  *
- * The real one: the GET/SCAN workload of the cache_ext paper on LevelDB; throughput was published on
- * two machines, sizes and commands were not repeated there.
+ * The real one: the GET/SCAN workload of the cache_ext paper on LevelDB; throughput was published
+ * on two machines, sizes and commands were not repeated there.
  *
  * Modelled: tables of 2 MiB, mapped read-only without advice, as LevelDB's POSIX environment maps
  * them. A GET looks at one index page and one data page of a table; index pages lie at the tables'
@@ -14,10 +14,11 @@
  * Left out: writes and compaction, LevelDB's block cache (blocks of mapped tables that are not
  * compressed bypass it), locks.
  *
- * Parameters: none was published, the table below has the free ones. The limit is 1 GiB with --full, else
- * a thirty-second of it, modelled as 1 GiB; keys lie scattered over the data pages.
- * Counted: GETs and scans a second, 40 GETs for each page of the limit, after a warm-up of 8 for each. The disks are
- * those of machine/costs.h: for `letter` the NVMe, for `reply`, whose rates are lower, the SSD.
+ * Parameters: none was published, the table below has the free ones. The limit is 1 GiB with
+ * --full, else a thirty-second of it, modelled as 1 GiB; keys lie scattered over the data pages.
+ * Counted: GETs and scans a second, 40 GETs for each page of the limit, after a warm-up of 8 for
+ * each. The disks are those of machine/costs.h: for `letter` the NVMe, for `reply`, whose rates are
+ * lower, the SSD.
  */
 #include <errno.h>
 #include <stdlib.h>

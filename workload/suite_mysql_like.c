@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Suite mysql-like: a database that keeps its data in private memory and goes around the page cache. No policy
- * should make a difference, and none was claimed.
+ * Suite mysql-like: a database that keeps its data in private memory and goes around the page
+ * cache. No policy should make a difference, and none was claimed.
  *
- * The real one: "MySQL and others: no regression"; neither numbers nor configuration were published.
+ * The real one: "MySQL and others: no regression"; neither numbers nor configuration were
+ * published.
  *
- * Modelled: a server whose buffer pool of 16 KiB blocks takes three quarters of its group, as MySQL's
- * manual recommends for a dedicated server. Blocks that it misses are read with O_DIRECT: a request to the
- * device and no page of the cache. The redo log is written through the cache and synced by every commit in a
- * hundred (group commit), a binary log is appended and never read, and the group's
- * swap takes what is not used.
+ * Modelled: a server whose buffer pool of 16 KiB blocks takes three quarters of its group, as
+ * MySQL's manual recommends for a dedicated server. Blocks that it misses are read with O_DIRECT: a
+ * request to the device and no page of the cache. The redo log is written through the cache and
+ * synced by every commit in a hundred (group commit), a binary log is appended and never read, and
+ * the group's swap takes what is not used.
  *
- * Left out: purge, doublewrite, the network. By default a sixteenth of a group of 8 GiB, modelled at that size;
- * four times as many operations as blocks of the pool.
+ * Left out: purge, doublewrite, the network. By default a sixteenth of a group of 8 GiB, modelled
+ * at that size; four times as many operations as blocks of the pool.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -3,10 +3,10 @@
  * Suite noio: what one allocation that may not wait for I/O takes, when nearly all memory is
  * anonymous and none of it in the swap cache.
  *
- * The real one: the GFP_NOIO RFC v2. dm-verity reads hash blocks through dm-bufio, whose buffers are
- * allocated GFP_NOIO|NORETRY|NOMEMALLOC|NOWARN. Two tables: medians over allocations that succeeded
- * after entering direct reclaim, and the first such one after setting up four generations of anon,
- * two of file and an empty swap cache, for several sizes of the oldest anon generation.
+ * The real one: the GFP_NOIO RFC v2. dm-verity reads hash blocks through dm-bufio, whose buffers
+ * are allocated GFP_NOIO|NORETRY|NOMEMALLOC|NOWARN. Two tables: medians over allocations that
+ * succeeded after entering direct reclaim, and the first such one after setting up four generations
+ * of anon, two of file and an empty swap cache, for several sizes of the oldest anon generation.
  *
  * Modelled: an allocation of one page that may neither write nor swap, fails when one reclaim frees
  * nothing, and is timed in the task that asks. Its parts come from the engine's events: time that
@@ -23,12 +23,12 @@
  * failed counts like one that succeeded; both are numbered.
  *
  * Published: sizes of the oldest generation, four and two generations, the swap cache's emptiness.
- * Not published: memory, the share of younger pages and of file, what pressed; see the table of free
- * parameters. By default the two smaller sizes, all five with --full; nothing is scaled.
+ * Not published: memory, the share of younger pages and of file, what pressed; see the table of
+ * free parameters. By default the two smaller sizes, all five with --full; nothing is scaled.
  *
- * `noio_fold=1` is the reviewer's variant: the rule inside get_swappiness, so that aging does not see
- * anon either. anon_young says what that costs: the share of all anon pages that sits in the two
- * youngest generations afterwards, where the shortcut puts the coldest.
+ * `noio_fold=1` is the reviewer's variant: the rule inside get_swappiness, so that aging does not
+ * see anon either. anon_young says what that costs: the share of all anon pages that sits in the
+ * two youngest generations afterwards, where the shortcut puts the coldest.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -2,22 +2,22 @@
  *
  * Suite ycsb-b: a B-tree storage engine with a cache of its own above the page cache.
  *
- * The real one: MongoDB under YCSB's workloadb, recordcount 20,000,000, operationcount 6,000,000, 48
- * threads, a group of 16 GB, three runs.
+ * The real one: MongoDB under YCSB's workloadb, recordcount 20,000,000, operationcount 6,000,000,
+ * 48 threads, a group of 16 GB, three runs.
  *
- * Modelled: records of 1 KB in leaf blocks of 32 KiB, keys scattered over them by a hash, 95 % reads
- * and 5 % updates of zipf-chosen records. A block that is not in the engine's own cache is read with one
- * pread of its 8 pages; a dirty block is written when it leaves. The engine's cache is private memory. Before the counted operations the
- * database is loaded: written from end to end.
+ * Modelled: records of 1 KB in leaf blocks of 32 KiB, keys scattered over them by a hash, 95 %
+ * reads and 5 % updates of zipf-chosen records. A block that is not in the engine's own cache is
+ * read with one pread of its 8 pages; a dirty block is written when it leaves. The engine's cache
+ * is private memory. Before the counted operations the database is loaded: written from end to end.
  *
- * Left out: internal blocks (always in the engine's cache), checkpoints, the journal, compression (YCSB's fields are random
- * letters), clients (in the time of an operation).
+ * Left out: internal blocks (always in the engine's cache), checkpoints, the journal, compression
+ * (YCSB's fields are random letters), clients (in the time of an operation).
  *
- * Parameters: counts, threads and the group's size from the published command line; theta 0.99, ten fields
- * of 100 bytes and the scattering from YCSB; the engine's cache of half of (memory - 1 GiB) and leaf
- * blocks of 32 KiB from MongoDB's documentation; the disk is costs.h's measured one, since the published rate is
- * far below what the NVMe model gives. The table has the free ones. By default a
- * thirty-second of sizes and counts, modelled at full size.
+ * Parameters: counts, threads and the group's size from the published command line; theta 0.99, ten
+ * fields of 100 bytes and the scattering from YCSB; the engine's cache of half of (memory - 1 GiB)
+ * and leaf blocks of 32 KiB from MongoDB's documentation; the disk is costs.h's measured one, since
+ * the published rate is far below what the NVMe model gives. The table has the free ones. By
+ * default a thirty-second of sizes and counts, modelled at full size.
  */
 #include <errno.h>
 #include <stdlib.h>
