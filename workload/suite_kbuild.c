@@ -11,7 +11,7 @@
  * five values of swappiness, spread over the range: 20, 60, 100, 140, 180. The machine of the
  * published run has 96 CPUs and 128 GB; here 48 CPUs, so that every job has one.
  *
- * By default everything but the number of jobs is a sixteenth, modelled at its size, and a fifth of
+ * By default everything but the number of jobs is a sixteenth, modelled at its size, and a tenth of
  * the units are built; counts and times are those of the whole. A kernel has about 6,000 units in
  * the configuration that the published user time suggests (see unit_s).
  */
