@@ -14,8 +14,8 @@ static const char not_reproducible[] =
 static const struct fio_mmap_case cases[] = {
 	{"16G/0.8", 16, 0.8, 16, false, not_reproducible},
 	{"16G/0.9", 16, 0.9, 16, false, not_reproducible},
-	{"16G/1.1", 16, 1.1, 8, false, NULL},
-	{"16G/1.2", 16, 1.2, 8, false, NULL},
+	{"16G/1.1", 16, 1.1, 3, false, NULL},
+	{"16G/1.2", 16, 1.2, 3, false, NULL},
 };
 
 static const struct fio_mmap_kind kind = {

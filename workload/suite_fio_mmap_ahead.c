@@ -30,7 +30,7 @@ enum {
 	LIMIT = 4194304 / PART,
 	RA_PAGES = 32,
 };
-static const uint64_t start_ns = 1000000000, ramp_ns = 3000000000, run_ns = 3000000000;
+static const uint64_t start_ns = 1000000000, ramp_ns = 2000000000, run_ns = 1000000000;
 
 enum param { LOAD_NS, DEVICE_NS, NR_PARAMS };
 static const struct suite_param params[NR_PARAMS] = {

@@ -97,19 +97,52 @@ static void fio_through_mmap(void **state)
 {
 	static const char *const policies[] = {"clru", "mglru", "fg"};
 	const double theta = 1.1;
-	/* `demo` leaves this case alone, `full` gives it its published length. */
+	/* `demo` leaves this case alone, `check_scale` gives it its published length. */
 	const struct suite_options options = {
-		.runs = 1, .demo = true, .full = true, .thetas = &theta, .nr_thetas = 1};
+		.runs = 1, .demo = true, .check_scale = true, .thetas = &theta, .nr_thetas = 1};
 	struct suite_report report = {0};
 	const struct suite_row *ratio;
 
 	(void)state;
 	run_suite(&suite_fio_tight, &options, &report);
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < 3; i++) {
+		double off = measured(&report, "default_deviation", policies[i]);
+
 		expect_near(row_of(&report, "refault_per_read", policies[i]), 0.1);
+		print_message("  the default's part says %+.2f %%\n", 100 * off);
+		assert_true(fabs(off) < 0.03);
+	}
 	ratio = row_of(&report, "refault_per_read_ratio", "fg/mglru");
 	print_message("fg/mglru: %.4f published, %.4f\n", ratio->published, ratio->measured);
 	assert_true(fabs(ratio->measured - ratio->published) <= 0.05);
+	suite_report_free(&report);
+}
+
+/* Two lasting states of the same jobs: alike, they cannot have less than 0.162 refaults a read at theta
+ * 0.8; with one ahead they do. */
+static void one_job_stays_ahead(void **state)
+{
+	const struct suite_options options = {.runs = 1, .policies = "fg"};
+	struct suite_report report = {0};
+	struct err err = {""};
+	const struct suite_row *alike, *ahead;
+	void *suite;
+
+	(void)state;
+	assert_int_equal(suite_fio_mmap_ahead.open(&options, &suite, &err), 0);
+	for (size_t i = 0; i < 2; i++)
+		if (suite_fio_mmap_ahead.run(suite, i, &err))
+			fail_msg("%s", err.text);
+	assert_int_equal(suite_fio_mmap_ahead.report(suite, &report), 0);
+	suite_fio_mmap_ahead.close(suite);
+	alike = row_in(&report, "0.8/none", "refault_per_read", "fg");
+	ahead = row_in(&report, "0.8/one", "refault_per_read", "fg");
+	print_message("refaults a read: alike %.5f, one ahead %.5f\n", alike->measured,
+		      ahead->measured);
+	assert_true(alike->measured > 0.162);
+	assert_true(ahead->measured < 0.054);
+	assert_true(row_in(&report, "0.8/none", "fastest_share", "fg")->measured < 0.08);
+	assert_true(row_in(&report, "0.8/one", "fastest_share", "fg")->measured > 0.4);
 	suite_report_free(&report);
 }
 
@@ -178,7 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sqlite_beside_grep),     cmocka_unit_test(valkey_on_zram),
 		cmocka_unit_test(allocations_without_io), cmocka_unit_test(kernel_build),
-		cmocka_unit_test(fio_through_mmap),
+		cmocka_unit_test(fio_through_mmap),       cmocka_unit_test(one_job_stays_ahead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -228,6 +228,9 @@ static uint64_t lock_wait(uint32_t cpus)
 	}
 	assert_int_equal(machine_run(m, 0, NULL), 0);
 	wait = machine_stat(m, MACHINE_LOCK_WAIT_NS);
+	/* One lock, held by one at a time. */
+	assert_true(machine_stat(m, MACHINE_LOCK_HELD_NS) <= machine_now(m) + 1000000);
+	assert_true(machine_stat(m, MACHINE_LOCK_SECTIONS) > 1000);
 	machine_destroy(m);
 	return wait;
 }

@@ -1,0 +1,26 @@
+# Free parameters of suites: listed, set within bounds, halved and doubled.
+. "$(dirname "$0")/lib.sh"
+
+run 0 bench --list
+has out "hot_pages"
+
+refuses "no suite of this run has a parameter 'foo'" bench sqlite-grep --set foo=3
+refuses "is not NAME=VALUE" bench sqlite-grep --set hot_pages
+refuses "hot_pages: must be between 64" bench sqlite-grep --set hot_pages=3
+refuses "did you mean 'sqlite-grep'" bench sqlite-grap --sensitivity
+
+# Half the hot pages, half SQLite's time when they stay cached.
+run 0 bench sqlite-grep --demo --policy fg --format csv
+whole=$(awk -F, '$3 == "sqlite_ms" { print $6 }' out)
+run 0 bench sqlite-grep --demo --policy fg --format csv --set hot_pages=625
+half=$(awk -F, '$3 == "sqlite_ms" { print $6 }' out)
+same "half of the hot pages" "$(awk -v a="$whole" -v b="$half" 'BEGIN { print (b / a > 0.45 && b / a < 0.55) }')" 1
+
+run 0 bench sqlite-grep --demo --policy fg,mglru --sensitivity --format csv
+same header "$(head -1 out)" suite,case,metric,less,more,ratio,parameter,value,varied_ratio,order
+same "an order that holds" "$(grep -c 'sqlite_ms,fg,mglru.*hot_pages.*holds' out)" 2
+same "memory for all files leaves nothing to order" "$(grep -c 'sqlite_ms,fg,mglru.*grep_share,0.625000.*ties' out)" 1
+run 0 bench sqlite-grep --demo --policy fg,mglru --sensitivity
+has out "5 parameters, 10 runs"
+
+finish
