@@ -45,8 +45,11 @@ enum {
 	WRITERS = 2, /* who may write back at the same time */
 	WRITER_BYTES = 1 << 20,
 };
-#define NO_PAGE    UINT64_MAX
-#define FILE_HINTS (FOLIAGE_HINT_SEQUENTIAL | FOLIAGE_HINT_ONCE | FOLIAGE_HINT_WILL_NEED)
+#define NO_PAGE UINT64_MAX
+/* How reads pin a page that they copy. Not FOLIAGE_FETCH_LOCAL, which would save the locked
+ * instructions: test_file_threads has seen frames reused under such pins. */
+#define FILE_FETCH_READ 0u
+#define FILE_HINTS      (FOLIAGE_HINT_SEQUENTIAL | FOLIAGE_HINT_ONCE | FOLIAGE_HINT_WILL_NEED)
 /* An access of nobody, to a page that is there. */
 #define FILE_FETCH_INSIDE (FOLIAGE_FETCH_NOWAIT | FOLIAGE_HINT_ONCE)
 

@@ -69,7 +69,7 @@
  *     come out of the process's limit. Closing a file closes one of them, and with it, as POSIX
  *     has it, the process's fcntl() locks of that file go; F_OFD_ locks stay.
  *   - Only regular files (and block devices) can be opened: -ENODEV otherwise.
- *   - Memory: `bytes` is the pool's budget. Beside it: write-back buffers (1 MiB), rings, about 400
+ *   - Memory: `bytes` is the pool's budget. Beside it: write-back buffers (2 MiB), rings, about 400
  *     bytes for each file known and 72 bytes for each group of up to 64 dirty pages.
  *   - After fork() the child's copy is dead, every call returns -ECHILD; only
  *     foliage_cache_destroy() works there, and writes nothing.
@@ -242,8 +242,7 @@ FOLIAGE_API int64_t foliage_file_writev(struct foliage_file *file, const struct 
  * Valid until unpin; like a mapping, it shows writes that happen meanwhile. Do not write there.
  * After the file was truncated the pinned bytes are unspecified, but still memory. 0; -ENODATA: at
  * or after the end; otherwise as read. At most 2048 pins of one page at a time, and pinned pages
- * are room that nobody else has. `flags`: enum foliage_rw, and FOLIAGE_FETCH_LOCAL if this thread
- * unpins it soon, which costs half. */
+ * are room that nobody else has. `flags`: enum foliage_rw. */
 struct foliage_pin {
 	const void *data;
 	size_t bytes;
