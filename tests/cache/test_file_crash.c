@@ -186,7 +186,6 @@ static void cut_power(const char *path, uint64_t seed, uint64_t *fsyncs)
 	disk_init(&disk, SIZE);
 	/* The disk in memory is no file: its requests cannot go to a ring. */
 	o.io = FOLIAGE_IO_SYNC;
-	o.wait_ms = 1;
 	assert_int_equal(file_cache_create(&o, &disk.backend, &cache, NULL, 0), 0);
 	assert_int_equal(foliage_file_open(cache, path, O_RDWR | O_CREAT | O_TRUNC, 0600, &file),
 			 0);
