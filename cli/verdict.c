@@ -22,14 +22,15 @@ struct verdicts {
 	size_t nr_policies, nr_suites;
 };
 
-/* Rates and counts of work done grow; times, refaults and traffic shrink. */
+/* Rates and counts of work done grow; times, refaults and traffic shrink. A suite may add a suffix
+ * for what the rate is of (ops_per_s_low). */
 static bool more_is_better(const char *metric)
 {
 	static const char *const rates[] = {"iops", "ops_per_s", "requests_per_s", "requests",
 					    "accesses_per_s"};
 
 	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
-		if (!strcmp(metric, rates[i]))
+		if (!strncmp(metric, rates[i], strlen(rates[i])))
 			return true;
 	return false;
 }

@@ -33,10 +33,6 @@ struct foliage_engine_policy {
 	 * Optional. */
 	size_t (*mark_run)(struct foliage_engine *e, struct foliage_cpu *cpu, const uint32_t *ids,
 			   size_t n);
-	/* The same, and `pin` added to the word, by one compare-exchange: false when the word is no
-	 * longer *word, which then is what is there. The caller has looked at *word and found the
-	 * folio present. Optional. */
-	bool (*pin_accessed)(struct foliage_engine *e, folio_id id, uint64_t *word, uint64_t pin);
 	/* A young bit was found by look-around without a walk buffer (B.10). */
 	void (*neighbour_young)(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id,
 				bool exec);

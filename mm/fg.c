@@ -320,26 +320,6 @@ static void fg_mark_accessed(struct foliage_engine *e, struct foliage_cpu *cpu, 
 	}
 }
 
-/* A hit of a cache whose users hold its pages: pin and access are one compare-exchange. */
-static bool fg_pin_accessed(struct foliage_engine *e, folio_id id, uint64_t *word, uint64_t pin)
-{
-	struct folio *f = folio_at(e, id);
-	bool rules = fg_by_rules(e);
-	uint64_t old = *word, new = old;
-	unsigned int entry = 0;
-
-	if (__builtin_expect(!rules, 1))
-		entry = fg_look_up(folio_lruvec(e, f), old, &new);
-	if (__builtin_expect(rules || entry & (NEXT_MOVED | NEXT_CROSSED), 0)) {
-		/* Pinned, it stays until its access is counted. */
-		if (!folio_cas(e, f, word, old + pin))
-			return false;
-		fg_mark_accessed(e, NULL, id);
-		return true;
-	}
-	return folio_cas(e, f, word, (entry ? new : old) + pin);
-}
-
 /* Everything that the loop needs again and again is in locals: the compiler must assume that a
  * store to a folio changes the engine. */
 static inline __attribute__((always_inline)) size_t
@@ -463,7 +443,6 @@ static const struct gen_rules fg_rules = {
 static const struct foliage_engine_policy fg_ops = {
 	.mark_accessed = fg_mark_accessed,
 	.mark_run = fg_mark_run,
-	.pin_accessed = fg_pin_accessed,
 	.neighbour_young = fg_neighbour_young,
 	.walk_young = fg_walk_young,
 	.refault = fg_refault,

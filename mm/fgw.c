@@ -58,18 +58,6 @@ static void fgw_mark_accessed(struct foliage_engine *e, struct foliage_cpu *cpu,
 	fgw_mark(e, cpu, id, folio_flags(folio_at(e, id)));
 }
 
-static bool fgw_pin_accessed(struct foliage_engine *e, folio_id id, uint64_t *word, uint64_t pin)
-{
-	struct folio *f = folio_at(e, id);
-	uint64_t old = *word, new = fgw_next(e, folio_lruvec(e, f), old, 1);
-
-	if (!folio_cas(e, f, word, new + pin))
-		return false;
-	if (new != old)
-		folio_event(e, id, FOLIAGE_EV_ACCESS, FOLIAGE_WHY_COUNT, -1, -1, old, new);
-	return true;
-}
-
 static size_t fgw_mark_run(struct foliage_engine *e, struct foliage_cpu *cpu, const uint32_t *ids,
 			   size_t n)
 {
@@ -436,7 +424,6 @@ static uint64_t fgw_active(struct foliage_engine *e, struct lruvec *lv, unsigned
 static const struct foliage_engine_policy fgw_ops = {
 	.mark_accessed = fgw_mark_accessed,
 	.mark_run = fgw_mark_run,
-	.pin_accessed = fgw_pin_accessed,
 	.neighbour_young = fgw_neighbour_young,
 	.walk_young = fgw_walk_young,
 	.refault = fgw_refault,

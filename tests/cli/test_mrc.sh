@@ -150,23 +150,14 @@ same 'interrupted' $status 130
 has c.svg '</svg>'
 [ -s err ] && complain "interrupted: $(cat err)"
 
-# 32 sizes and 4 policies of a large trace: the time, and what sampling saves of it (CPU time, the best of five).
-cpu() { # FILE-OF-THE-TIMES COMMAND...
-	local times=$1
-	shift
-	{ TIMEFORMAT='%U %S'; time "$@" 2>err; } 2>"$times" || complain "$*: $(cat err)"
-}
+# 32 sizes and 4 policies of a large trace: what sampling gets wrong (what it saves: bench/mrc.sh).
 if [ -e "$shared/w106.u32.zst" ]; then
-	large="$shared/w106.u32.zst --policy lru,clru,mglru,fg --memory 1%..100%/32 --format csv"
-	cpu exact "$foliage" mrc $large --jobs 2 -o exact.csv
-	for i in 1 2 3 4 5; do cpu sample.$i "$foliage" mrc $large --jobs 2 --sample 1% -o sampled.csv; done
-	cat sample.? | awk -v exact="$(cat exact)" 'BEGIN { split(exact, e, " "); whole = e[1] + e[2] }
-		NR == 1 || $1 + $2 < best { best = $1 + $2 }
-		END { printf "w106: exact %.2f s of CPU time, sampled %.2f s, %.1f times faster\n", whole, best, whole / best
-			exit !(best * 10 <= whole) }' || complain 'sampling saves less than 9 of 10'
+	large="$shared/w106.u32.zst --policy lru,clru,mglru,fg --memory 1%..100%/32 --format csv --jobs 2"
+	run 0 mrc $large -o exact.csv
+	run 0 mrc $large --sample 1% -o sampled.csv
 	paste -d, exact.csv sampled.csv | tail -n +2 | awk -F, '{ d = $8 - $17; if (d < 0) d = -d; if (d > worst) worst = d }
 		END { printf "w106: sampled within %.4f\n", worst; exit !(worst <= 0.01) }' || complain 'sampled: not within 0.01'
 else
-	echo "SKIP: no shared trace $shared/w106.u32.zst (set FOLIAGE_SHARED), speed and error were not measured"
+	echo "SKIP: no shared trace $shared/w106.u32.zst (set FOLIAGE_SHARED), the error of sampling was not measured"
 fi
 finish
