@@ -122,7 +122,8 @@ static uint64_t by_pin(struct bench *b, const uint32_t *keys, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		struct foliage_pin pin;
-		int rc = foliage_file_pin(b->file, (uint64_t)keys[i] * PAGE, 0, &pin);
+		int rc = foliage_file_pin(b->file, (uint64_t)keys[i] * PAGE, FOLIAGE_FETCH_LOCAL,
+					  &pin);
 
 		if (rc)
 			die(b->path, -rc);

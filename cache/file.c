@@ -202,9 +202,9 @@ static void drop_unlinked(struct file_node *n)
 		writeback_hold(n);
 		pages = cache_pages(c, node_size(n));
 		dirty_forget(n, 0, UINT64_MAX);
-		atomic_fetch_add(&n->generation, 1);
 		if (pages)
 			foliage_pool_truncate(c->pool, n->id, 0, pages - 1);
+		atomic_fetch_add(&n->generation, 1);
 		writeback_release(n);
 		pthread_mutex_unlock(&n->lock);
 	}

@@ -12,8 +12,10 @@
  *     pages are dirty; the size. Held for one page's copying; by truncation and its like, for
  *     everything from changing the file on disk until the pages have lost their names. No page is
  *     waited for and no room made under it.
- *   - node->generation changes when pages lose their names. A writer looks at it before it fetches
- *     a page and again under the lock: if it has changed, the page may be nobody's any more.
+ *   - node->generation changes, under the lock, after pages have lost their names. A writer looks at
+ *     it before it fetches a page and again under the lock: if it has changed, the page may be
+ *     nobody's any more. Not before they lose them: a writer that saw the new number could still
+ *     fetch one of the old pages.
  *   - A reader needs none of it. It inserts the page, then reads the disk; truncation changes the
  *     disk, then takes the names away: so what a reader has read too early has lost its name.
  *   - node->write_lock: one write call, truncation or the like at a time. Outermost.
@@ -45,11 +47,8 @@ enum {
 	WRITERS = 2, /* who may write back at the same time */
 	WRITER_BYTES = 1 << 20,
 };
-#define NO_PAGE UINT64_MAX
-/* How reads pin a page that they copy. Not FOLIAGE_FETCH_LOCAL, which would save the locked
- * instructions: test_file_threads has seen frames reused under such pins. */
-#define FILE_FETCH_READ 0u
-#define FILE_HINTS      (FOLIAGE_HINT_SEQUENTIAL | FOLIAGE_HINT_ONCE | FOLIAGE_HINT_WILL_NEED)
+#define NO_PAGE    UINT64_MAX
+#define FILE_HINTS (FOLIAGE_HINT_SEQUENTIAL | FOLIAGE_HINT_ONCE | FOLIAGE_HINT_WILL_NEED)
 /* An access of nobody, to a page that is there. */
 #define FILE_FETCH_INSIDE (FOLIAGE_FETCH_NOWAIT | FOLIAGE_HINT_ONCE)
 

@@ -23,9 +23,9 @@ static int check_change(const struct foliage_file *f)
 /* Pages first .. last lose their names. Under node->lock. */
 static void drop_names(struct file_node *n, uint64_t first, uint64_t last)
 {
-	atomic_fetch_add(&n->generation, 1);
 	if (first <= last)
 		foliage_pool_truncate(n->cache->pool, n->id, first, last);
+	atomic_fetch_add(&n->generation, 1);
 }
 
 static void changed_now(struct file_node *n)
@@ -220,7 +220,6 @@ static void dont_need(struct file_node *n, uint64_t first, uint64_t last)
 			drop_names(n, i, last);
 			i = last + 1;
 		}
-		atomic_fetch_add(&n->generation, 1);
 		for (int batch = 0; i <= last && batch < DROP_BATCH; batch++, i++) {
 			struct dirty_group *g = dirty_find(n, i / GROUP_PAGES);
 
@@ -231,6 +230,7 @@ static void dont_need(struct file_node *n, uint64_t first, uint64_t last)
 				foliage_pool_discard(c->pool, n->id, i);
 			}
 		}
+		atomic_fetch_add(&n->generation, 1);
 		pthread_mutex_unlock(&n->lock);
 	}
 	if (dirty)

@@ -217,8 +217,8 @@ static int64_t read_range(struct foliage_file *f, struct file_cursor to, uint64_
 		}
 		if (at >= end || error)
 			break;
-		rc = node_fetch(n, at >> c->shift, file_fetch_flags(f, at, flags) | FILE_FETCH_READ,
-				&page);
+		rc = node_fetch(n, at >> c->shift,
+				file_fetch_flags(f, at, flags) | FOLIAGE_FETCH_LOCAL, &page);
 	}
 	file_ahead_touch(f, start >> c->shift, last);
 	note_end(f, at);
@@ -248,7 +248,7 @@ int64_t foliage_file_read(struct foliage_file *f, void *buffer, size_t bytes, ui
 				     bytes > size - offset,
 			     0))
 		return foliage_file_readv(f, &iov, 1, offset, 0);
-	rc = node_fetch(n, number, file_fetch_flags(f, offset, 0) | FILE_FETCH_READ, &page);
+	rc = node_fetch(n, number, file_fetch_flags(f, offset, 0) | FOLIAGE_FETCH_LOCAL, &page);
 	if (__builtin_expect(rc != FOLIAGE_HIT, 0))
 		return read_range(f, (struct file_cursor){.iov = &iov}, offset, offset + bytes, 0,
 				  rc, page);
@@ -280,7 +280,7 @@ int64_t foliage_file_readv(struct foliage_file *f, const struct iovec *iov, int 
 	while (!to.iov->iov_len)
 		to.iov++;
 	rc = node_fetch(f->node, offset >> f->node->cache->shift,
-			file_fetch_flags(f, offset, flags) | FILE_FETCH_READ, &page);
+			file_fetch_flags(f, offset, flags) | FOLIAGE_FETCH_LOCAL, &page);
 	return read_range(f, to, offset, offset + MIN(bytes, size - offset), flags, rc, page);
 }
 
@@ -302,7 +302,9 @@ int foliage_file_pin(struct foliage_file *f, uint64_t offset, unsigned int flags
 	if (offset >= size)
 		return file_cache_alive(c) ? -ENODATA : -ECHILD;
 	for (;;) {
-		rc = node_fetch(n, first, file_fetch_flags(f, offset, flags), &run.pages[0]);
+		rc = node_fetch(n, first,
+				file_fetch_flags(f, offset, flags) | (flags & FOLIAGE_FETCH_LOCAL),
+				&run.pages[0]);
 		if (__builtin_expect(rc == FOLIAGE_HIT, 1)) {
 			file_ahead_touch(f, first, first);
 			break;

@@ -275,7 +275,7 @@ static bool wait_for_room(struct pool *p, struct pool_thread *t, const struct po
 	uint64_t now = now_ms();
 
 	if (!*deadline) {
-		*deadline = now + ask->in->wait_ms;
+		*deadline = now + ask->in->wait_ms + 1; /* the one that has begun is not whole */
 		pool_count(t, COUNT_WAITS, 1);
 	}
 	if (now >= *deadline)

@@ -242,7 +242,8 @@ FOLIAGE_API int64_t foliage_file_writev(struct foliage_file *file, const struct 
  * Valid until unpin; like a mapping, it shows writes that happen meanwhile. Do not write there.
  * After the file was truncated the pinned bytes are unspecified, but still memory. 0; -ENODATA: at
  * or after the end; otherwise as read. At most 2048 pins of one page at a time, and pinned pages
- * are room that nobody else has. `flags`: enum foliage_rw. */
+ * are room that nobody else has. `flags`: enum foliage_rw, and FOLIAGE_FETCH_LOCAL if this thread
+ * unpins it soon, which costs half. */
 struct foliage_pin {
 	const void *data;
 	size_t bytes;
