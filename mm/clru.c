@@ -121,7 +121,7 @@ static __attribute__((noinline)) void second_access(struct foliage_engine *e,
 			cpu_queue_activate(e, cpu, id);
 		else
 			activate_now(e, f, id);
-	} else if (cpu_batch_has(cpu, id)) {
+	} else if (cpu_batch_has(e, cpu, id)) {
 		activate_in_batch(e, f);
 	}
 	folio_change(e, f, F_REFERENCED, 0);

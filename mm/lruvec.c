@@ -135,12 +135,17 @@ void cpu_unlock(struct foliage_engine *e, struct foliage_cpu *cpu)
 		__atomic_store_n(&cpu->lock, 0, __ATOMIC_RELEASE);
 }
 
-bool cpu_batch_has(const struct foliage_cpu *cpu, folio_id id)
+/* Asked by a hit, which waits for nobody: who holds the lock is draining the batch. */
+bool cpu_batch_has(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id)
 {
-	for (uint32_t i = cpu->nr_add; i-- > 0;)
-		if (cpu->add[i] == id)
-			return true;
-	return false;
+	bool has = false;
+
+	if (!e->exclusive && __atomic_exchange_n(&cpu->lock, 1, __ATOMIC_ACQUIRE))
+		return false;
+	for (uint32_t i = cpu->nr_add; i-- > 0 && !has;)
+		has = cpu->add[i] == id;
+	cpu_unlock(e, cpu);
+	return has;
 }
 
 /* Add batch to the lists; the cpu is locked. Neighbours in the batch mostly share an lruvec: keep

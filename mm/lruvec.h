@@ -84,7 +84,7 @@ void lruvec_add_folio(struct foliage_engine *e, struct lruvec *lv, folio_id id, 
 void cpu_queue_add(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id);
 void cpu_queue_activate(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id);
 /* Is the folio still in this cpu's add batch? */
-bool cpu_batch_has(const struct foliage_cpu *cpu, folio_id id);
+bool cpu_batch_has(struct foliage_engine *e, struct foliage_cpu *cpu, folio_id id);
 /* Drain every registered cpu: reclaim found nothing, or a folio must leave a batch that is not
  * ours. */
 void engine_drain_all(struct foliage_engine *e);

@@ -140,7 +140,7 @@ static void test_remove_from_anywhere(void **unused)
 		assert_int_equal(w->cpu.add[3], 4);
 		/* Another cpu's. */
 		assert_int_equal(foliage_folio_remove(w->e, &w->cpu, 12), 0);
-		assert_false(cpu_batch_has(&other, 12));
+		assert_false(cpu_batch_has(w->e, &other, 12));
 		foliage_cpu_drain(w->e, &other);
 		world_drain(w);
 		assert_false(world_present(w, 2));
