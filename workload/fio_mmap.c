@@ -34,10 +34,10 @@
 
 #include "base/bits.h"
 #include "machine/machine.h"
-#include "mm/policies.h"
 #include "mm/types.h"
 #include "workload/iops.h"
 #include "workload/published.h"
+#include "workload/suite_policies.h"
 #include "workload/zipf_fio.h"
 
 enum {
@@ -86,8 +86,7 @@ struct fio_mmap {
 	struct suite_options options;
 	struct published published;
 	struct iops_model model;
-	struct policy_choice *policies;
-	size_t nr_policies;
+	struct suite_policies policies;
 	struct cell *cells;
 	size_t nr_cells;
 };
@@ -127,10 +126,10 @@ static int plan_cell(const struct fio_mmap *s, struct cell *cell, struct err *er
 static int plan(struct fio_mmap *s, struct err *err)
 {
 	const struct fio_mmap_kind *kind = s->kind;
-	size_t max = (kind->nr_cases * s->options.runs + 1) * s->nr_policies;
+	size_t max = (kind->nr_cases * s->options.runs + 1) * s->policies.nr;
 	int r = 0;
 
-	s->cells = calloc(max, sizeof(*s->cells));
+	s->cells = calloc(max + 1, sizeof(*s->cells));
 	if (!s->cells)
 		return err_set(err, -ENOMEM, "%s: out of memory", kind->suite->name);
 	for (size_t i = 0; i <= kind->nr_cases; i++) {
@@ -141,19 +140,19 @@ static int plan(struct fio_mmap *s, struct err *err)
 		if (!c || !suite_wants_theta(&s->options, c->theta) ||
 		    (s->options.demo && c != &kind->cases[kind->demo_case]))
 			continue;
-		for (size_t k = 0; k < runs * s->nr_policies && !r; k++) {
+		for (size_t k = 0; k < runs * s->policies.nr && !r; k++) {
 			struct cell *cell = &s->cells[s->nr_cells++];
 
 			*cell = (struct cell){
 				.which = c,
-				.policy = &s->policies[k % s->nr_policies],
-				.run = (unsigned int)(k / s->nr_policies),
+				.policy = &s->policies.all[k % s->policies.nr],
+				.run = (unsigned int)(k / s->policies.nr),
 				.lock = i == kind->nr_cases,
 			};
 			r = plan_cell(s, cell, err);
 		}
 	}
-	if (!r && !s->nr_cells)
+	if (!r && !s->nr_cells && !s->options.lenient)
 		return err_set(err, -EINVAL, "--theta: %s has no such case", kind->suite->name);
 	return r;
 }
@@ -171,12 +170,8 @@ static int fit(struct fio_mmap *s)
 	return iops_model_fit(&s->model, refaults, iops, nr);
 }
 
-static int check_policies(const struct fio_mmap *s, struct err *err)
+static int check_options(const struct fio_mmap *s, struct err *err)
 {
-	for (size_t i = 0; i < s->nr_policies; i++)
-		if (!s->policies[i].policy->engine)
-			return err_set(err, -EINVAL, "%s: '%s' is no policy of the engine",
-				       s->kind->suite->name, s->policies[i].label);
 	if (s->options.runs > JOBS)
 		return err_set(err, -EINVAL, "--runs: fio has %d jobs to choose from", JOBS);
 	return 0;
@@ -194,10 +189,10 @@ int fio_mmap_open(const struct fio_mmap_kind *kind, const struct suite_options *
 	s->options = *options;
 	r = published_load(&s->published, err);
 	if (!r)
-		r = policy_parse_list(options->policies ? options->policies : "clru,mglru,fg",
-				      &s->policies, &s->nr_policies, err);
+		r = suite_policies_choose(&s->policies, kind->suite, SUITE_RUNS_ENGINE, options,
+					  "clru,mglru,fg", err);
 	if (!r)
-		r = check_policies(s, err);
+		r = check_options(s, err);
 	if (!r)
 		r = plan(s, err);
 	if (!r && fit(s))
@@ -214,9 +209,7 @@ void fio_mmap_close(void *state)
 {
 	struct fio_mmap *s = state;
 
-	for (size_t i = 0; i < s->nr_policies; i++)
-		policy_choice_free(&s->policies[i]);
-	free(s->policies);
+	suite_policies_free(&s->policies);
 	free(s->cells);
 	published_free(&s->published);
 	free(s);
@@ -489,11 +482,11 @@ static int case_rows(const struct fio_mmap *s, const struct fio_mmap_case *c,
 {
 	int r = 0;
 
-	for (size_t i = 0; i < s->nr_policies && !r; i++)
-		r = policy_rows(s, c, &s->policies[i], report);
-	for (size_t i = 1; i < s->nr_policies && s->nr_policies <= 4 && !r; i++)
+	for (size_t i = 0; i < s->policies.nr && !r; i++)
+		r = policy_rows(s, c, &s->policies.all[i], report);
+	for (size_t i = 1; i < s->policies.nr && s->policies.nr <= 4 && !r; i++)
 		for (size_t k = 0; k < i && !r; k++)
-			r = ratio_row(s, c, &s->policies[i], &s->policies[k], report);
+			r = ratio_row(s, c, &s->policies.all[i], &s->policies.all[k], report);
 	return r;
 }
 
@@ -505,18 +498,18 @@ static int lock_rows(const struct fio_mmap *s, struct suite_report *report)
 		double seconds;
 	} waits[] = {{"clru", 10}, {"mglru", 75}, {"fg", 78}};
 
-	for (size_t i = 0; i < s->nr_policies; i++) {
+	for (size_t i = 0; i < s->policies.nr; i++) {
 		struct result result;
 		struct suite_row *row;
 
-		if (!mean(s, s->kind->lock_case, &s->policies[i], true, &result))
+		if (!mean(s, s->kind->lock_case, &s->policies.all[i], true, &result))
 			continue;
-		row = add_row(s, s->kind->lock_case, "lock_wait_s", s->policies[i].label,
+		row = add_row(s, s->kind->lock_case, "lock_wait_s", s->policies.all[i].label,
 			      result.lock_wait, 2, report);
 		if (!row)
 			return -ENOMEM;
 		for (size_t k = 0; k < ARRAY_SIZE(waits); k++)
-			if (!strcmp(waits[k].policy, s->policies[i].policy->name)) {
+			if (!strcmp(waits[k].policy, s->policies.all[i].policy->name)) {
 				row->published = waits[k].seconds;
 				row->has_published = true;
 			}
@@ -527,8 +520,10 @@ static int lock_rows(const struct fio_mmap *s, struct suite_report *report)
 int fio_mmap_report(const void *state, struct suite_report *report)
 {
 	const struct fio_mmap *s = state;
-	int r = 0;
+	int r = suite_policies_note(&s->policies, s->kind->suite->name, report);
 
+	if (!s->nr_cells)
+		return r;
 	for (size_t i = 0; i < s->kind->nr_cases && !r; i++)
 		r = case_rows(s, &s->kind->cases[i], report);
 	if (!r && s->kind->lock_case)

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mm/policies.h"
 #include "workload/published.h"
+#include "workload/suite_policies.h"
 
 struct result {
 	bool done;
@@ -25,23 +25,13 @@ struct grid {
 	const struct grid_kind *kind;
 	struct suite_options options;
 	struct published published;
-	struct policy_choice *policies;
-	size_t nr_policies;
+	struct suite_policies policies;
 	struct result *results; /* [case][policy][run] */
 };
 
 static struct result *result_of(const struct grid *g, size_t which, size_t policy, size_t run)
 {
-	return &g->results[(which * g->nr_policies + policy) * g->options.runs + run];
-}
-
-static int check_policies(const struct grid *g, struct err *err)
-{
-	for (size_t i = 0; i < g->nr_policies; i++)
-		if (!g->policies[i].policy->engine)
-			return err_set(err, -EINVAL, "%s: '%s' is no policy of the engine",
-				       g->kind->suite->name, g->policies[i].label);
-	return 0;
+	return &g->results[(which * g->policies.nr + policy) * g->options.runs + run];
 }
 
 int grid_open(const struct grid_kind *kind, const struct suite_options *options, void **state,
@@ -56,12 +46,10 @@ int grid_open(const struct grid_kind *kind, const struct suite_options *options,
 	g->options = *options;
 	r = published_load(&g->published, err);
 	if (!r)
-		r = policy_parse_list(options->policies ? options->policies : kind->policies,
-				      &g->policies, &g->nr_policies, err);
-	if (!r)
-		r = check_policies(g, err);
+		r = suite_policies_choose(&g->policies, kind->suite, SUITE_RUNS_ENGINE, options,
+					  kind->policies, err);
 	if (!r) {
-		g->results = calloc(kind->nr_cases * g->nr_policies * g->options.runs,
+		g->results = calloc(kind->nr_cases * g->policies.nr * g->options.runs + 1,
 				    sizeof(*g->results));
 		if (!g->results)
 			r = err_set(err, -ENOMEM, "%s: out of memory", kind->suite->name);
@@ -78,9 +66,7 @@ void grid_close(void *state)
 {
 	struct grid *g = state;
 
-	for (size_t i = 0; i < g->nr_policies; i++)
-		policy_choice_free(&g->policies[i]);
-	free(g->policies);
+	suite_policies_free(&g->policies);
 	free(g->results);
 	published_free(&g->published);
 	free(g);
@@ -90,17 +76,17 @@ size_t grid_tasks(const void *state)
 {
 	const struct grid *g = state;
 
-	return g->kind->nr_cases * g->nr_policies * g->options.runs;
+	return g->kind->nr_cases * g->policies.nr * g->options.runs;
 }
 
 int grid_run(void *state, size_t task, struct err *err)
 {
 	const struct grid *g = state;
-	size_t per_case = g->nr_policies * g->options.runs;
+	size_t per_case = g->policies.nr * g->options.runs;
 	struct result *result = &g->results[task];
 	struct grid_run run = {
 		.which = task / per_case,
-		.policy = g->policies[task % per_case / g->options.runs].label,
+		.policy = g->policies.all[task % per_case / g->options.runs].label,
 		.seed = task % g->options.runs + 1,
 		.full = g->options.full,
 		.demo = g->options.demo,
@@ -173,7 +159,7 @@ static bool published_of(const struct grid *g, size_t which, size_t metric, size
 			 double *value)
 {
 	return published_find(&g->published, g->kind->suite->name, g->kind->cases[which],
-			      g->kind->metrics[metric].name, g->policies[policy].policy->name,
+			      g->kind->metrics[metric].name, g->policies.all[policy].policy->name,
 			      value);
 }
 
@@ -188,13 +174,14 @@ static int metric_rows(const struct grid *g, size_t which, size_t policy,
 
 		if (!n)
 			continue;
-		row = add_row(g, which, metric->name, "", g->policies[policy].label, value,
+		row = add_row(g, which, metric->name, "", g->policies.all[policy].label, value,
 			      metric->decimals, report);
 		if (!row)
 			return -ENOMEM;
 		row->has_published = published_of(g, which, k, policy, &row->published);
-		if (n >= 3 && !add_row(g, which, metric->name, "_ci95", g->policies[policy].label,
-				       half, metric->decimals, report))
+		if (n >= 3 &&
+		    !add_row(g, which, metric->name, "_ci95", g->policies.all[policy].label, half,
+			     metric->decimals, report))
 			return -ENOMEM;
 	}
 	return 0;
@@ -210,8 +197,8 @@ static int ratio_rows(const struct grid *g, size_t which, size_t a, size_t b,
 
 		if (!mean(g, which, a, k, &va, &half) || !mean(g, which, b, k, &vb, &half) ||
 		    vb <= 0 ||
-		    (size_t)snprintf(label, sizeof(label), "%s/%s", g->policies[a].label,
-				     g->policies[b].label) >= sizeof(label))
+		    (size_t)snprintf(label, sizeof(label), "%s/%s", g->policies.all[a].label,
+				     g->policies.all[b].label) >= sizeof(label))
 			continue;
 		row = add_row(g, which, g->kind->metrics[k].name, "_ratio", label, va / vb, 4,
 			      report);
@@ -231,17 +218,17 @@ int grid_report(const void *state, struct suite_report *report)
 	size_t base = SIZE_MAX;
 	int r = 0;
 
-	for (size_t i = 0; i < g->nr_policies; i++)
-		if (!strcmp(g->policies[i].label, "mglru"))
+	for (size_t i = 0; i < g->policies.nr; i++)
+		if (!strcmp(g->policies.all[i].label, "mglru"))
 			base = i;
 	for (size_t which = 0; which < g->kind->nr_cases; which++) {
-		for (size_t i = 0; i < g->nr_policies && !r; i++)
+		for (size_t i = 0; i < g->policies.nr && !r; i++)
 			r = metric_rows(g, which, i, report);
-		for (size_t i = 0; i < g->nr_policies && base != SIZE_MAX && !r; i++)
+		for (size_t i = 0; i < g->policies.nr && base != SIZE_MAX && !r; i++)
 			if (i != base)
 				r = ratio_rows(g, which, i, base, report);
 	}
-	for (size_t i = 0; g->kind->notes && g->kind->notes[i] && !r; i++)
+	for (size_t i = 0; g->policies.nr && g->kind->notes && g->kind->notes[i] && !r; i++)
 		r = suite_report_note(report, "%s: %s", g->kind->suite->name, g->kind->notes[i]);
-	return r;
+	return r ? r : suite_policies_note(&g->policies, g->kind->suite->name, report);
 }

@@ -15,12 +15,14 @@
 #include <string.h>
 
 #include "mm/policies.h"
+#include "workload/suite_policies.h"
 
 struct comparison {
 	const struct kernel_table *table;
 	struct suite_options options;
 	struct kernel_run *runs;
 	size_t nr_runs;
+	struct suite_policies policies; /* only what was left out */
 };
 
 static const char *const metric_names[KERNEL_NR_METRICS] = {
@@ -104,14 +106,17 @@ static int wanted(const struct comparison *c, struct kernel_run *run, struct err
 	return !c->options.policies;
 }
 
-static int check_names(const struct comparison *c, struct err *err)
+/* Policies which the kernel was not booted with. */
+static int check_names(struct comparison *c, struct err *err)
 {
 	const char *text = c->options.policies;
 
 	while (text) {
 		const size_t length = first_policy(text);
 
-		if (unknown_name(c, text, length))
+		if (unknown_name(c, text, length) && c->options.lenient)
+			suite_policies_leave_out(&c->policies, text, length);
+		else if (unknown_name(c, text, length))
 			return err_set(err, -ENOENT, "--policy: %s has no policy '%.*s'",
 				       c->table->suite, (int)length, text);
 		text = text[length] ? text + length + 1 : NULL;
@@ -130,7 +135,7 @@ static int choose(struct comparison *c, struct err *err)
 			c->runs[kept++] = c->runs[i];
 	}
 	c->nr_runs = kept;
-	if (r >= 0 && !kept)
+	if (r >= 0 && !kept && !c->options.lenient)
 		return err_set(err, -ENOENT, "%s: no such run of the kernel", c->table->suite);
 	/* A wrong knob is told now, not after the first minute. */
 	for (size_t i = 0; i < kept && r >= 0; i++) {
@@ -153,6 +158,8 @@ int kernel_compare_open(const struct kernel_table *table, const struct suite_opt
 		return err_set(err, -ENOMEM, "%s: out of memory", table->suite);
 	c->table = table;
 	c->options = *options;
+	if (options->policies && !strcmp(options->policies, "all"))
+		c->options.policies = NULL;
 	r = kernel_runs_load(table, &c->runs, &c->nr_runs, err);
 	if (!r)
 		r = choose(c, err);
@@ -305,5 +312,5 @@ int kernel_compare_report(const void *state, struct suite_report *report)
 		r = report_run(c, &c->runs[i], report);
 	for (size_t i = 0; i < c->nr_runs && !r; i++)
 		r = report_band(c, i, report);
-	return r;
+	return r ? r : suite_policies_note(&c->policies, c->table->suite, report);
 }

@@ -31,6 +31,7 @@ struct suite_options {
 	const double *thetas;
 	size_t nr_thetas; /* 0: all */
 	bool full, demo;
+	bool lenient; /* several suites run: what one of them cannot run is left out, with a note */
 	bool check_scale;      /* run at full length, and say what the default would have said */
 	bool timing;           /* also rows that differ from run to run */
 	unsigned int runs;     /* at least 1 */

@@ -13,15 +13,14 @@
 
 #include "base/bits.h"
 #include "workload/fio_read.h"
-#include "workload/suite.h"
+#include "workload/suite_policies.h"
 
 struct fio_suite {
 	struct suite_options options;
 	unsigned int jobs; /* that read at once */
 	struct published published;
 	struct iops_model model;
-	struct policy_choice *policies;
-	size_t nr_policies;
+	struct suite_policies policies;
 	double thetas[FIO_READ_NR_THETAS];
 	size_t nr_thetas;
 	struct fio_read_cell *cells; /* [theta][run][policy] */
@@ -31,22 +30,22 @@ static const char *const default_policies = "clru,mglru,fg";
 
 static struct fio_read_cell *cells_of(const struct fio_suite *s, size_t theta, size_t run)
 {
-	return s->cells + (theta * s->options.runs + run) * s->nr_policies;
+	return s->cells + (theta * s->options.runs + run) * s->policies.nr;
 }
 
 static int plan(struct fio_suite *s, struct err *err)
 {
-	s->cells = calloc(s->nr_thetas * s->options.runs * s->nr_policies, sizeof(*s->cells));
+	s->cells = calloc(s->nr_thetas * s->options.runs * s->policies.nr, sizeof(*s->cells));
 	if (!s->cells)
 		return err_set(err, -ENOMEM, "fio-read: out of memory");
 	for (size_t t = 0; t < s->nr_thetas; t++) {
 		for (size_t run = 0; run < s->options.runs; run++) {
 			struct fio_read_cell *cells = cells_of(s, t, run);
 
-			for (size_t i = 0; i < s->nr_policies; i++) {
+			for (size_t i = 0; i < s->policies.nr; i++) {
 				int r;
 
-				cells[i].policy = &s->policies[i];
+				cells[i].policy = &s->policies.all[i];
 				r = fio_read_plan(&s->published, s->thetas[t], s->jobs, &cells[i]);
 				if (r)
 					return err_set(err, r,
@@ -68,7 +67,7 @@ static int check_options(struct fio_suite *s, struct err *err)
 			    : short_run)
 			s->thetas[s->nr_thetas++] = fio_read_thetas[i];
 	}
-	if (!s->nr_thetas)
+	if (!s->nr_thetas && !s->options.lenient)
 		return err_set(err, -EINVAL, "--theta: fio-read has 0.8, 0.9, 1.1 and 1.2");
 	if (s->options.full && s->options.demo)
 		return err_set(err, -EINVAL, "--full and --demo exclude each other");
@@ -78,11 +77,6 @@ static int check_options(struct fio_suite *s, struct err *err)
 	if (s->options.runs > FIO_READ_JOBS)
 		return err_set(err, -EINVAL, "--runs: fio-read has %d jobs to choose from",
 			       FIO_READ_JOBS);
-	for (size_t i = 0; i < s->nr_policies; i++) {
-		if (s->policies[i].policy->flags & FOLIAGE_POLICY_OFFLINE)
-			return err_set(err, -EINVAL, "fio-read: '%s' needs to know the future",
-				       s->policies[i].label);
-	}
 	s->jobs = s->options.full ? FIO_READ_JOBS : 1;
 	return 0;
 }
@@ -91,9 +85,7 @@ static void close_suite(void *state)
 {
 	struct fio_suite *s = state;
 
-	for (size_t i = 0; i < s->nr_policies; i++)
-		policy_choice_free(&s->policies[i]);
-	free(s->policies);
+	suite_policies_free(&s->policies);
 	free(s->cells);
 	published_free(&s->published);
 	free(s);
@@ -101,7 +93,6 @@ static void close_suite(void *state)
 
 static int open_suite(const struct suite_options *options, void **state, struct err *err)
 {
-	const char *policies = options->policies ? options->policies : default_policies;
 	struct fio_suite *s = calloc(1, sizeof(*s));
 	int r;
 
@@ -112,7 +103,8 @@ static int open_suite(const struct suite_options *options, void **state, struct 
 	if (!r && fio_read_fit(&s->published, &s->model))
 		r = err_set(err, -EILSEQ, "fio-read: no published row to fit the model to");
 	if (!r)
-		r = policy_parse_list(policies, &s->policies, &s->nr_policies, err);
+		r = suite_policies_choose(&s->policies, &suite_fio_read, SUITE_RUNS_ONLINE, options,
+					  default_policies, err);
 	if (!r)
 		r = check_options(s, err);
 	if (!r)
@@ -141,7 +133,7 @@ static int run_task(void *state, size_t task, struct err *err)
 		     run = task % s->options.runs;
 
 	return fio_read_run(s->thetas[theta], (unsigned int)run, s->jobs, cells_of(s, theta, run),
-			    s->nr_policies, s->options.stopped, err);
+			    s->policies.nr, s->options.stopped, err);
 }
 
 /* ---- rows ---- */
@@ -149,7 +141,7 @@ static int run_task(void *state, size_t task, struct err *err)
 /* Sums over the runs. */
 static struct fio_read_cell total(const struct fio_suite *s, size_t theta, size_t policy)
 {
-	struct fio_read_cell sum = {.policy = &s->policies[policy]};
+	struct fio_read_cell sum = {.policy = &s->policies.all[policy]};
 
 	for (size_t run = 0; run < s->options.runs; run++) {
 		const struct fio_read_cell *cell = &cells_of(s, theta, run)[policy];
@@ -251,9 +243,9 @@ static int theta_rows(const struct fio_suite *s, size_t theta, struct suite_repo
 {
 	int r = 0;
 
-	for (size_t i = 0; i < s->nr_policies && !r; i++)
+	for (size_t i = 0; i < s->policies.nr && !r; i++)
 		r = policy_rows(s, theta, i, report);
-	for (size_t i = 1; i < s->nr_policies && s->nr_policies <= 4 && !r; i++) {
+	for (size_t i = 1; i < s->policies.nr && s->policies.nr <= 4 && !r; i++) {
 		for (size_t j = 0; j < i && !r; j++)
 			r = ratio_row(s, theta, i, j, report);
 	}
@@ -291,7 +283,9 @@ static int report_suite(const void *state, struct suite_report *report)
 
 	for (size_t t = 0; t < s->nr_thetas && !r; t++)
 		r = theta_rows(s, t, report);
-	return r ? r : notes(s, report);
+	if (!r && s->nr_thetas && s->policies.nr)
+		r = notes(s, report);
+	return r ? r : suite_policies_note(&s->policies, suite_fio_read.name, report);
 }
 
 const struct suite suite_fio_read = {

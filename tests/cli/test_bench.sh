@@ -23,4 +23,18 @@ same "memory for all files leaves nothing to order" "$(grep -c 'sqlite_ms,fg,mgl
 run 0 bench sqlite-grep --demo --policy fg,mglru --sensitivity
 has out "5 parameters, 10 runs"
 
+# One suite refuses a policy that it cannot run, several leave it out and say so.
+refuses "'lru' is no policy of the engine" bench mysql-like --policy lru,fg
+refuses "has no policy 'clru'" bench kernel-6.12 --policy clru --demo
+run 0 bench kernel-6.12 mysql-like android-global --demo --policy lru,clru,fg
+has out "kernel-6.12 cannot run lru, clru, fg"
+has out "mysql-like cannot run lru"
+same "policies that ran" "$(grep -c '^mysql-like.*ops_per_s .*c*lru ' out)" 1
+refuses "unknown policy 'nosuch'" bench all --demo --policy fg,nosuch
+refuses "has no such case" bench fio-mmap --theta 3
+run 0 bench fio-read fio-mmap kernel-6.12 --theta 3
+run 0 bench mysql-like --demo --policy all --format csv
+same "policies of the machine only" "$(grep -c ",lru," out)" 0
+has out ",mglru-6.12,"
+
 finish
