@@ -22,7 +22,7 @@
 enum { THETAS_MAX = 16, RUNS_MAX = 1000, THREADS_MAX = 1024 };
 
 struct request {
-	const char *policies, *thetas, *format, *output, *set;
+	const char *policies, *thetas, *format, *output, *set, *memory;
 	uint64_t runs, threads;
 	bool full, demo, no_timing, list, sensitivity, check_scale;
 	/* Derived: */
@@ -55,6 +55,22 @@ static int parse_thetas(struct request *request, struct err *err)
 	return r;
 }
 
+static int parse_memory(struct request *request, struct err *err)
+{
+	struct size_list sizes = {0};
+	int r = sizes_parse_memory(&sizes, request->memory, err);
+
+	if (!r && sizes.nr != 1)
+		r = err_set(err, -EINVAL, "--memory: one size, '%s' has %zu", request->memory,
+			    sizes.nr);
+	if (!r && sizes.items->percent)
+		request->options.memory_part = sizes.items->value / 100;
+	else if (!r)
+		request->options.memory = (uint32_t)MIN(sizes.items->value, 1e9);
+	sizes_free(&sizes);
+	return r;
+}
+
 static int check_request(struct request *request, struct err *err)
 {
 	int r = parse_choice(request->format, "--format", table_formats, err);
@@ -67,6 +83,8 @@ static int check_request(struct request *request, struct err *err)
 	if (request->threads > THREADS_MAX)
 		return err_set(err, -EINVAL, "--jobs: at most %d", THREADS_MAX);
 	r = request->thetas ? parse_thetas(request, err) : 0;
+	if (!r && request->memory)
+		r = parse_memory(request, err);
 	request->options.policies = request->policies;
 	request->options.thetas = request->theta;
 	request->options.full = request->full;
@@ -93,6 +111,7 @@ static int parse_request(int argc, char **argv, struct request *request, struct 
 		{"list", 0, OPTION_FLAG, &request->list},
 		{"check-scale", 0, OPTION_FLAG, &request->check_scale},
 		{"set", 0, OPTION_TEXT, &request->set},
+		{"memory", 0, OPTION_TEXT, &request->memory},
 		{"sensitivity", 0, OPTION_FLAG, &request->sensitivity},
 	};
 	int nr = options_parse(argc, argv, specs, ARRAY_SIZE(specs), err);
@@ -272,6 +291,7 @@ static void print_list(FILE *out)
 static int bench_all(struct request *request, int nr, char **names, char **text, struct err *err)
 {
 	struct suite_report report = {0};
+	struct suite **traces = NULL;
 	size_t size;
 	FILE *out = open_memstream(text, &size);
 	int r = out ? 0 : err_set(err, -ENOMEM, "out of memory");
@@ -280,11 +300,12 @@ static int bench_all(struct request *request, int nr, char **names, char **text,
 		print_list(out);
 	} else if (!r && !nr) {
 		r = err_set(err, -EINVAL, "bench: which suite? (see foliage bench --list)");
-	} else if (!r) {
+	} else if (!r && !(r = bench_traces(names, (size_t)nr, &traces, err))) {
 		request->options.lenient = nr > 1 || !strcmp(names[0], "all");
 		const struct bench_plan plan = {
 			.names = names,
 			.nr_names = (size_t)nr,
+			.traces = traces,
 			.options = &request->options,
 			.set = request->set,
 			.threads = (unsigned int)request->threads,
@@ -300,6 +321,7 @@ static int bench_all(struct request *request, int nr, char **names, char **text,
 	if (out && fclose(out) && !r)
 		r = err_set(err, -ENOMEM, "out of memory");
 	suite_report_free(&report);
+	bench_traces_free(traces, (size_t)nr);
 	return r;
 }
 
@@ -327,7 +349,8 @@ static int bench_main(int argc, char **argv)
 const struct command command_bench = {
 	.name = "bench",
 	.summary = "run what others measured again, side by side",
-	.help = "usage: foliage bench SUITE... [--policy NAME,...] [--theta T,...] [OPTION...]\n"
+	.help = "usage: foliage bench SUITE|trace:FILE... [--policy NAME,...] [--theta T,...] "
+		"[OPTION...]\n"
 		"       foliage bench --list\n"
 		"\n"
 		"Runs workloads whose results are known, from published tables or from a booted "
@@ -337,6 +360,11 @@ const struct command command_bench = {
 		"SUITE is a name that --list knows, or all. Of several suites each runs those of "
 		"the\n"
 		"policies that it can run, and says which it left out.\n"
+		"\n"
+		"trace:FILE is a suite made of any trace, whose processes become tasks of the "
+		"simulated "
+		"machine;\n"
+		"a recording by foliage record --mapped has private memory and times, too.\n"
 		"\n"
 		"What to run:\n"
 		"  -p, --policy P,...  policies with their knobs: fg:tail_mode=min. For the kernel "
@@ -364,6 +392,10 @@ const struct command command_bench = {
 		"what "
 		"the shorter run\n"
 		"                      of the default says beside it\n"
+		"  --memory SIZE       recordings: memory of the machine, 64M, or 40% of what the "
+		"run "
+		"touches\n"
+		"                      (default: see memory_part in --list)\n"
 		"  --set NAME=VALUE,...  free parameters of workloads (see --list), for every "
 		"suite "
 		"that has them\n"

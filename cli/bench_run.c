@@ -26,6 +26,39 @@ struct bench {
 
 /* ---- names ---- */
 
+static const char trace_prefix[] = "trace:";
+
+static bool is_trace(const char *name)
+{
+	return !strncmp(name, trace_prefix, strlen(trace_prefix));
+}
+
+int bench_traces(char *const *names, size_t nr, struct suite ***traces, struct err *err)
+{
+	struct suite **made = calloc(nr + 1, sizeof(*made));
+	int r = made ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < nr && !r; i++) {
+		if (!is_trace(names[i]))
+			continue;
+		made[i] = suite_trace_create(names[i] + strlen(trace_prefix));
+		r = made[i] ? 0 : -ENOMEM;
+	}
+	if (r) {
+		bench_traces_free(made, nr);
+		return err_set(err, r, "out of memory");
+	}
+	*traces = made;
+	return 0;
+}
+
+void bench_traces_free(struct suite **traces, size_t nr)
+{
+	for (size_t i = 0; traces && i < nr; i++)
+		suite_trace_free(traces[i]);
+	free(traces);
+}
+
 static const struct suite *find_suite(const char *name, struct err *err)
 {
 	struct nearest nearest;
@@ -45,12 +78,15 @@ static const struct suite *find_suite(const char *name, struct err *err)
 
 const struct suite *bench_suite(const struct bench_plan *plan, size_t i)
 {
-	for (size_t name = 0; name < plan->nr_names; name++)
+	for (size_t name = 0; name < plan->nr_names; name++) {
+		if (plan->traces[name] && !i--)
+			return plan->traces[name];
 		for (size_t k = 0; suites[k]; k++)
 			if ((!strcmp(plan->names[name], "all") ||
 			     !strcmp(plan->names[name], suites[k]->name)) &&
 			    !i--)
 				return suites[k];
+	}
 	return NULL;
 }
 
@@ -106,9 +142,18 @@ static int check_setting(const struct bench_plan *plan, const char *word, void *
 
 int bench_check(const struct bench_plan *plan, struct err *err)
 {
+	const struct suite *suite;
+
 	for (size_t i = 0; i < plan->nr_names; i++)
-		if (strcmp(plan->names[i], "all") && !find_suite(plan->names[i], err))
+		if (strcmp(plan->names[i], "all") && !plan->traces[i] &&
+		    !find_suite(plan->names[i], err))
 			return -ENOENT;
+	for (size_t i = 0; (suite = bench_suite(plan, i)); i++)
+		if (!suite->data && (plan->options->memory || plan->options->memory_part > 0))
+			return err_set(err, -EINVAL,
+				       "--memory: the memory of %s is its own; only recordings "
+				       "take another",
+				       suite->name);
 	return for_each_setting(plan, check_setting, NULL, err);
 }
 
@@ -219,6 +264,7 @@ int bench_run_suite(const struct bench_plan *plan, const struct suite *suite, co
 	int r;
 
 	options.params = params;
+	options.suite = suite;
 	r = suite->open(&options, &bench.state, err);
 	if (r)
 		return r;

@@ -5,15 +5,20 @@
 #ifndef FOLIAGE_CLI_BENCH_RUN_H
 #define FOLIAGE_CLI_BENCH_RUN_H
 
-#include "workload/suite.h"
+#include "workload/suite_trace.h"
 
 struct bench_plan {
-	char *const *names; /* of suites, or "all" */
+	char *const *names; /* of suites, "all", or trace:FILE */
 	size_t nr_names;
+	struct suite **traces; /* [nr_names] of each name that is a trace: bench_traces() */
 	const struct suite_options *options;
 	const char *set; /* NAME=VALUE,... of free parameters; NULL: none */
 	unsigned int threads;
 };
+
+/* The suites that the names trace:FILE stand for: [nr], NULL where a name is none. -ENOMEM. */
+int bench_traces(char *const *names, size_t nr, struct suite ***traces, struct err *err);
+void bench_traces_free(struct suite **traces, size_t nr);
 
 /* Suite number `i` of the plan; NULL behind the last. -ENOENT from bench_check() when a name is unknown,
  * of a suite or of a parameter that none of the suites has. */

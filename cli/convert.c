@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * foliage convert: one trace into another format. The output's name appears when all of it is
+ * foliage convert: traces into one of another format. The output's name appears when all of it is
  * written.
  */
 #include <errno.h>
@@ -10,18 +10,22 @@
 
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "trace/merge.h"
 #include "trace/trace.h"
 #include "trace/write.h"
 
 enum { RECORDS = 2048 };
 
 struct convert {
-	const char *in, *out, *to;
+	char *const *ins;
+	size_t nr_ins;
+	const char *in, *out, *to; /* in: the one at hand */
 	struct trace_options options;
-	uint64_t limit;
+	uint64_t limit, left, total;
 	struct trace *trace;
 	struct trace_writer *writer;
-	size_t cursor[2]; /* of names, by enum trace_name_kind */
+	struct merge *merge; /* NULL: one trace, which keeps its numbers */
+	size_t cursor[2];    /* of names, by enum trace_name_kind */
 };
 
 /* Names that the reader has met since the last time. */
@@ -36,29 +40,56 @@ static int copy_names(struct convert *c, enum trace_name_kind kind, struct err *
 	return code;
 }
 
+static int copy_all_names(struct convert *c, struct err *err)
+{
+	int code = copy_names(c, TRACE_NAME_FILE, err);
+
+	return code ? code : copy_names(c, TRACE_NAME_PROCESS, err);
+}
+
 static int copy_records(struct convert *c, struct trace_record *records, struct err *err)
 {
-	uint64_t left = c->limit ? c->limit : UINT64_MAX;
-	uint64_t total = 0;
 	ssize_t n = 0;
 
-	while (left && (n = trace_read(c->trace, records, RECORDS, err)) > 0) {
-		size_t kept = trace_cut(records, (size_t)n, &left);
-		int code = copy_names(c, TRACE_NAME_FILE, err);
+	while (c->left && (n = trace_read(c->trace, records, RECORDS, err)) > 0) {
+		size_t kept = trace_cut(records, (size_t)n, &c->left);
+		int code = c->merge ? merge_records(c->merge, records, kept, err)
+				    : copy_all_names(c, err);
 
-		if (!code)
-			code = copy_names(c, TRACE_NAME_PROCESS, err);
 		if (!code)
 			code = trace_write(c->writer, records, kept, err);
 		if (code)
 			return code;
 		if (cli_interrupted)
 			return -EINTR;
-		total += kept;
+		c->total += kept;
 	}
-	if (n < 0)
-		return (int)n;
-	return total ? 0 : err_set(err, -ENODATA, "%s: no page access in it", c->in);
+	return n < 0 ? (int)n : 0;
+}
+
+static int copy_trace(struct convert *c, struct trace_record *records, struct err *err)
+{
+	int code = trace_open(c->in, &c->options, &c->trace, err);
+
+	if (!code && c->merge)
+		merge_next(c->merge, c->trace);
+	if (!code)
+		code = copy_records(c, records, err);
+	trace_close(c->trace);
+	c->trace = NULL;
+	return code;
+}
+
+static int create_output(struct convert *c, struct err *err)
+{
+	int code = trace_create(c->out, c->to, 0, &c->writer, err);
+
+	if (code)
+		return code;
+	c->options.work = !strcmp(trace_writer_format(c->writer), "foliage");
+	if (c->nr_ins > 1 && !(c->merge = merge_create(c->writer)))
+		return err_set(err, -ENOMEM, "no memory");
+	return 0;
 }
 
 static int convert(struct convert *c, struct err *err)
@@ -68,16 +99,19 @@ static int convert(struct convert *c, struct err *err)
 
 	if (!records)
 		return err_set(err, -ENOMEM, "no memory");
-	code = trace_open(c->in, &c->options, &c->trace, err);
-	if (!code)
-		code = trace_create(c->out, c->to, 0, &c->writer, err);
-	if (!code)
-		code = copy_records(c, records, err);
+	c->left = c->limit ? c->limit : UINT64_MAX;
+	code = create_output(c, err);
+	for (size_t i = 0; !code && i < c->nr_ins && c->left; i++) {
+		c->in = c->ins[i];
+		code = copy_trace(c, records, err);
+	}
+	if (!code && !c->total)
+		code = err_set(err, -ENODATA, "%s: no page access in it", c->in);
 	if (!code)
 		code = trace_commit(c->writer, err);
 	else
 		trace_discard(c->writer);
-	trace_close(c->trace);
+	merge_free(c->merge);
 	free(records);
 	return code;
 }
@@ -98,10 +132,11 @@ static int run(int argc, char **argv)
 
 	if (operands < 0)
 		return cli_fail("convert: %s", err.text);
-	if (operands != 2)
+	if (operands < 2)
 		return cli_fail("convert: needs IN and OUT, %d given", operands);
-	c.in = argv[1];
-	c.out = argv[2];
+	c.ins = argv + 1;
+	c.nr_ins = (size_t)operands - 1;
+	c.out = argv[operands];
 	code = convert(&c, &err);
 	if (code == -EINTR && cli_interrupted)
 		return 130;
@@ -109,9 +144,10 @@ static int run(int argc, char **argv)
 }
 
 static const char help[] =
-	"Usage: foliage convert [OPTION]... IN OUT\n"
+	"Usage: foliage convert [OPTION]... IN... OUT\n"
 	"\n"
-	"Rewrite a trace in another format. IN may be packed with zstd, gzip or xz; \"-\" is "
+	"Rewrite a trace in another format, or several as one. IN may be packed with zstd, gzip or "
+	"xz; \"-\" is "
 	"standard input. OUT is\n"
 	"packed when its name ends in .zst; \"-\" is standard output. OUT appears when all of it "
 	"is written.\n"
@@ -126,6 +162,10 @@ static const char help[] =
 	"  --limit N          stop after N page accesses\n"
 	"  --to F             write F: foliage, u32, u64, text, csv, oracle (default: by OUT's "
 	"name)\n"
+	"\n"
+	"Several traces follow each other in OUT. Files of equal path are one file there; files "
+	"without a path,\n"
+	"among them the private memory of programs, and processes stay apart.\n"
 	"\n"
 	"Only foliage and csv keep operations, files and processes; the others hold one number a "
 	"page access, in\n"

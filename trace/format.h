@@ -33,7 +33,7 @@ enum format_block {
 
 /* The first byte of a record. */
 enum {
-	FORMAT_TAG_OP = 7,            /* bits 0-2: enum trace_op */
+	FORMAT_TAG_OP = 7,            /* bits 0-2: enum trace_op; TRACE_WORK: see the document */
 	FORMAT_TAG_FILE = 1 << 3,     /* a varint file follows; else as in the record before */
 	FORMAT_TAG_PROCESS = 1 << 4,  /* a varint process follows */
 	FORMAT_TAG_NR = 1 << 5,       /* a varint of pages - 2 follows; else one page */

@@ -13,7 +13,7 @@
 struct foliage {
 	struct crc32c crc;
 	struct format_state at;
-	bool partial;
+	bool partial, work;  /* work: hand out TRACE_WORK */
 	size_t left;         /* payload bytes of the open block, at the window's front */
 	uint32_t items_left; /* records of it */
 	uint64_t nr_records, nr_pages;
@@ -38,10 +38,10 @@ static int foliage_open(struct trace *trace, const struct trace_options *options
 	const uint8_t *head;
 	ssize_t have;
 
-	(void)options;
 	if (!f)
 		return err_set(err, -ENOMEM, "%s: no memory", trace->path);
 	trace->state = f;
+	f->work = options && options->work;
 	f->partial = trace->reader == &reader_foliage_partial;
 	crc32c_init(&f->crc);
 	have = input_fill(trace->in, FORMAT_HEAD, err);
@@ -186,14 +186,36 @@ static int next_block(struct trace *trace, struct err *err)
 	}
 }
 
+/* Time that a process has computed: no file, no position. */
+static const uint8_t *decode_work(struct format_state *at, const uint8_t *p, const uint8_t *end,
+				  struct trace_record *r)
+{
+	uint64_t process = at->process, ns;
+	unsigned int tag = *p++;
+
+	if ((tag & ~(unsigned int)FORMAT_TAG_PROCESS) != (TRACE_WORK | FORMAT_DELTA_VARINT))
+		return NULL;
+	if (tag & FORMAT_TAG_PROCESS && !(p = get_varint(p, end, &process)))
+		return NULL;
+	p = get_varint(p, end, &ns);
+	if (!p || process >= NAMES_MAX)
+		return NULL;
+	at->process = (uint32_t)process;
+	*r = (struct trace_record){.page = ns, .process = at->process, .op = TRACE_WORK};
+	return p;
+}
+
 /* Returns the bytes after the record, NULL when it is malformed. */
 static const uint8_t *decode(struct format_state *at, const uint8_t *p, const uint8_t *end,
 			     struct trace_record *r)
 {
 	uint64_t file = at->file, process = at->process, nr = 1, delta = 0;
 	struct format_position *position;
-	unsigned int tag = *p++;
+	unsigned int tag = *p;
 
+	if ((tag & FORMAT_TAG_OP) == TRACE_WORK)
+		return decode_work(at, p, end, r);
+	p++;
 	if (tag & FORMAT_TAG_FILE && !(p = get_varint(p, end, &file)))
 		return NULL;
 	if (tag & FORMAT_TAG_PROCESS && !(p = get_varint(p, end, &process)))
@@ -230,23 +252,18 @@ static const uint8_t *decode(struct format_state *at, const uint8_t *p, const ui
 	return p;
 }
 
-static ssize_t foliage_read(struct trace *trace, struct trace_record *records, size_t max,
-			    struct err *err)
+/* Records of the open block. */
+static ssize_t read_block(struct trace *trace, struct trace_record *records, size_t max,
+			  struct err *err)
 {
 	struct foliage *f = trace->state;
 	struct input *in = trace->in;
 	const uint8_t *p, *end;
 	size_t n = 0;
 
-	if (!f->items_left) {
-		int code = next_block(trace, err);
-
-		if (code)
-			return code < 0 ? code : 0;
-	}
 	p = in->buf + in->pos;
 	end = p + f->left;
-	for (; n < max && f->items_left; n++, f->items_left--) {
+	for (; n < max && f->items_left; f->items_left--) {
 		const uint8_t *next = p < end ? decode(&f->at, p, end, &records[n]) : NULL;
 
 		if (!next)
@@ -257,12 +274,34 @@ static ssize_t foliage_read(struct trace *trace, struct trace_record *records, s
 		f->nr_records++;
 		f->nr_pages += records[n].nr;
 		trace->place++;
+		if (records[n].op == TRACE_WORK) {
+			n += f->work;
+			continue;
+		}
 		if (trace->objects)
 			records[n].nr = 1;
+		n++;
 	}
 	if (!f->items_left && f->left)
 		return bad(trace, err, "corrupt block: bytes after its last record");
 	return (ssize_t)n;
+}
+
+static ssize_t foliage_read(struct trace *trace, struct trace_record *records, size_t max,
+			    struct err *err)
+{
+	const struct foliage *f = trace->state;
+	ssize_t n = 0;
+
+	/* A block may hold nothing that was asked for. */
+	while (!n) {
+		int code = f->items_left ? 0 : next_block(trace, err);
+
+		if (code)
+			return code < 0 ? code : 0;
+		n = read_block(trace, records, max, err);
+	}
+	return n;
 }
 
 static void foliage_close(struct trace *trace)

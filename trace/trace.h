@@ -20,12 +20,15 @@ enum trace_op {
 	TRACE_STORE,
 	TRACE_EXEC, /* through an executable mapping */
 	TRACE_NR_OPS,
+	/* No access, and handed out only on request (struct trace_options.work): the process has
+	 * computed for so many nanoseconds since its record before. */
+	TRACE_WORK = TRACE_NR_OPS,
 };
 
 /* One request: `nr` consecutive 4 KiB pages of one file, from `page` on. */
 struct trace_record {
-	uint64_t page;
-	uint32_t nr;
+	uint64_t page;    /* of TRACE_WORK: the nanoseconds */
+	uint32_t nr;      /* of TRACE_WORK: 0 */
 	uint32_t file;    /* 0 when the format knows no files */
 	uint32_t process; /* 0 when the format knows no processes */
 	uint8_t op;       /* enum trace_op */
@@ -34,6 +37,7 @@ struct trace_record {
 struct trace_options {
 	const char *format; /* NULL: by content and name */
 	bool objects;       /* every record is one page, whatever its size */
+	bool work;          /* also records of TRACE_WORK, which only Foliage's format has */
 	/* CSV: "block=lbn,size=size,op=op,..." (see docs/trace-format.md); NULL: by header */
 	const char *columns;
 };

@@ -103,11 +103,27 @@ static int foliage_name(struct trace_writer *w, enum trace_name_kind kind, uint3
 	return 0;
 }
 
+static uint8_t *encode_work(struct format_state *at, uint8_t *to, const struct trace_record *r)
+{
+	uint8_t *tag = to++;
+
+	*tag = TRACE_WORK | FORMAT_DELTA_VARINT;
+	if (r->process != at->process) {
+		*tag |= FORMAT_TAG_PROCESS;
+		to = put_varint(to, r->process);
+	}
+	at->process = r->process;
+	return put_varint(to, r->page);
+}
+
 static uint8_t *encode(struct format_state *at, uint8_t *to, const struct trace_record *r)
 {
 	struct format_position *position = &at->position[r->file % FORMAT_SLOTS];
-	uint8_t *tag = to++;
+	uint8_t *tag = to;
 
+	if (r->op == TRACE_WORK)
+		return encode_work(at, to, r);
+	to++;
 	*tag = r->op;
 	if (r->file != at->file) {
 		*tag |= FORMAT_TAG_FILE;
@@ -146,8 +162,8 @@ static int foliage_write(struct trace_writer *w, const struct trace_record *reco
 		uint8_t *to = f->records.payload + f->records.used;
 		int code;
 
-		if (!r->nr || r->nr > TRACE_REQUEST_MAX || r->file >= NAMES_MAX ||
-		    r->process >= NAMES_MAX || r->op >= TRACE_NR_OPS)
+		if (!r->nr != (r->op == TRACE_WORK) || r->nr > TRACE_REQUEST_MAX ||
+		    r->file >= NAMES_MAX || r->process >= NAMES_MAX || r->op > TRACE_WORK)
 			return err_set(
 				err, -ERANGE,
 				"%s: record %llu: %u pages, file %u, process %u, operation %u",

@@ -79,12 +79,18 @@ size_t grid_tasks(const void *state)
 	return g->kind->nr_cases * g->policies.nr * g->options.runs;
 }
 
+const struct suite_options *grid_options(const void *state)
+{
+	return &((const struct grid *)state)->options;
+}
+
 int grid_run(void *state, size_t task, struct err *err)
 {
 	const struct grid *g = state;
 	size_t per_case = g->policies.nr * g->options.runs;
 	struct result *result = &g->results[task];
 	struct grid_run run = {
+		.ctx = g->kind->ctx,
 		.which = task / per_case,
 		.policy = g->policies.all[task % per_case / g->options.runs].label,
 		.seed = task % g->options.runs + 1,

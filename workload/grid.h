@@ -10,7 +10,7 @@
 
 #include "workload/suite.h"
 
-enum { GRID_METRICS = 12 };
+enum { GRID_METRICS = 16 };
 
 struct grid_metric {
 	const char *name; /* as in published.csv */
@@ -18,7 +18,8 @@ struct grid_metric {
 };
 
 struct grid_run {
-	size_t which; /* case */
+	const void *ctx; /* of the kind */
+	size_t which;    /* case */
 	const char *policy;
 	uint64_t seed;
 	/* Values of the suite's free parameters, in the order of suite->params. */
@@ -37,6 +38,7 @@ struct grid_kind {
 	/* One run; fills metrics[]. May run beside others. -EINTR when stopped. */
 	int (*simulate)(const struct grid_run *run, double *metrics, struct err *err);
 	const char *const *notes; /* ends with NULL */
+	const void *ctx;          /* the suite's own */
 };
 
 int grid_open(const struct grid_kind *kind, const struct suite_options *options, void **state,
@@ -45,5 +47,6 @@ size_t grid_tasks(const void *state);
 int grid_run(void *state, size_t task, struct err *err);
 int grid_report(const void *state, struct suite_report *report);
 void grid_close(void *state);
+const struct suite_options *grid_options(const void *state);
 
 #endif

@@ -11,11 +11,31 @@
 #include <stdlib.h>
 
 const struct suite *const suites[] = {
-	&suite_kernel_612,       &suite_kernel_newer,   &suite_fio_read,   &suite_fio_mmap,
-	&suite_fio_mmap_random,  &suite_fio_mmap_ahead, &suite_fio_tight,  &suite_sqlite_grep,
-	&suite_leveldb_scan_get, &suite_valkey,         &suite_noio,       &suite_cassandra,
-	&suite_kbuild,           &suite_kbuild_memcg,   &suite_ycsb_b,     &suite_chromium_node,
-	&suite_android,          &suite_android_global, &suite_mysql_like, NULL,
+	&suite_kernel_612,
+	&suite_kernel_newer,
+	&suite_fio_read,
+	&suite_fio_mmap,
+	&suite_fio_mmap_random,
+	&suite_fio_mmap_ahead,
+	&suite_fio_tight,
+	&suite_sqlite_grep,
+	&suite_leveldb_scan_get,
+	&suite_valkey,
+	&suite_noio,
+	&suite_cassandra,
+	&suite_kbuild,
+	&suite_kbuild_memcg,
+	&suite_ycsb_b,
+	&suite_chromium_node,
+	&suite_android,
+	&suite_android_global,
+	&suite_mysql_like,
+
+#ifdef HAVE_ZSTD /* recordings are packed */
+	&suite_real_sqlite_grep,
+	&suite_real_kbuild,
+#endif
+	NULL,
 };
 
 struct suite_row *suite_report_row(struct suite_report *report)

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -26,10 +27,13 @@ struct suite_param {
 };
 
 struct suite_options {
-	const char *policies; /* NULL: the suite's own */
-	const double *params; /* of the suite's free parameters; NULL: the defaults */
+	const struct suite *suite; /* that is opened with these */
+	const char *policies;      /* NULL: the suite's own */
+	const double *params;      /* of the suite's free parameters; NULL: the defaults */
 	const double *thetas;
-	size_t nr_thetas; /* 0: all */
+	size_t nr_thetas;   /* 0: all */
+	uint32_t memory;    /* of a suite that is made of a trace: pages, 0: its own choice */
+	double memory_part; /* or as a part of what the trace touches, 0: as above */
 	bool full, demo;
 	bool lenient; /* several suites run: what one of them cannot run is left out, with a note */
 	bool check_scale;      /* run at full length, and say what the default would have said */
@@ -69,13 +73,14 @@ struct suite {
 	int (*run)(void *state, size_t task, struct err *err);
 	int (*report)(const void *state, struct suite_report *report);
 	void (*close)(void *state);
+	const void *data; /* the suite's own */
 };
 
 extern const struct suite suite_fio_read, suite_fio_mmap, suite_fio_mmap_random,
 	suite_fio_mmap_ahead, suite_fio_tight, suite_sqlite_grep, suite_leveldb_scan_get,
 	suite_valkey, suite_kernel_612, suite_kernel_newer, suite_noio, suite_cassandra,
 	suite_kbuild, suite_kbuild_memcg, suite_ycsb_b, suite_android, suite_android_global,
-	suite_chromium_node, suite_mysql_like;
+	suite_chromium_node, suite_mysql_like, suite_real_sqlite_grep, suite_real_kbuild;
 
 /* All suites; ends with NULL. */
 extern const struct suite *const suites[];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Recording through valgrind's lackey: every instruction, load and store of a program, a line of
- * text each, and its system calls, from which follows what file an address belongs to.
+ * text each, and its system calls, from which follows what file an address belongs to, and what is
+ * read and written.
  *
  * Most accesses touch a page that was touched a moment ago. The last pages touched (--collapse, 16)
  * are kept in order of use. An access to one of them leaves no record, but for the first store to
@@ -11,6 +12,8 @@
  *
  * File-backed memory is numbered by the pages of its file; all other memory is one file of its own,
  * numbered by addresses.
+ *
+ * Instructions are the clock: they become work records, at what an instruction takes on average.
  */
 #include "adapters/record/source.h"
 
@@ -33,6 +36,10 @@ enum {
 	FDS = 4096,
 	MEMORY = 1, /* id of what belongs to no file; files follow */
 	PATH_BYTES = 4096,
+	/* 297-322 of gcc's cc1 on files of this project, user time by getrusage:
+	 * scripts/measure-kbuild.sh. */
+	INSTRUCTION_PS = 300,
+	WORK_MIN = 65536, /* instructions of one record of work: 20 us */
 };
 
 struct touched {
@@ -52,6 +59,19 @@ struct place {
 	uint32_t file;
 };
 
+struct descriptor {
+	uint32_t file; /* 0: none that we know */
+	uint64_t at;   /* bytes */
+};
+
+/* A call between its beginning and its result. */
+struct transfer {
+	struct descriptor *descriptor; /* NULL: none under way */
+	enum trace_op op;
+	uint64_t at;
+	bool moves; /* the descriptor's position */
+};
+
 struct lackey_source {
 	struct source source;
 	struct recording *recording; /* while polling */
@@ -67,9 +87,10 @@ struct lackey_source {
 	size_t nr_regions, room;
 	struct place places[PAGES];
 	struct names files;
-	uint32_t fd_file[FDS]; /* 0: no file that we know */
+	struct descriptor fds[FDS];
+	struct transfer transfer;
 	char opening[PATH_BYTES];
-	uint64_t events;
+	uint64_t events, instructions; /* instructions since the last record of work */
 	int failed;
 };
 
@@ -218,11 +239,23 @@ static int find_place(struct lackey_source *s, uint64_t page, const struct place
 
 /* ---- accesses ---- */
 
+static int record_work(struct lackey_source *s, uint64_t at_least)
+{
+	uint64_t ns = s->instructions * INSTRUCTION_PS / 1000;
+
+	if (s->instructions < at_least || !ns)
+		return 0;
+	s->instructions = 0;
+	return recording_work(s->recording, (uint32_t)s->pid, ns);
+}
+
 static int record_page(struct lackey_source *s, uint64_t page, enum trace_op op)
 {
 	const struct place *place;
 	int code = find_place(s, page, &place);
 
+	if (!code)
+		code = record_work(s, WORK_MIN);
 	if (code)
 		return code;
 	s->events++;
@@ -272,6 +305,7 @@ static int take_access(struct lackey_source *s, const char *line)
 
 	if (*end != ',')
 		return 0;
+	s->instructions += op == TRACE_EXEC;
 	bytes = strtoull(end + 1, NULL, 10);
 	last = (address + (bytes ? bytes - 1 : 0)) >> TRACE_PAGE_SHIFT;
 	code = touch(s, address >> TRACE_PAGE_SHIFT, op);
@@ -307,8 +341,8 @@ static int take_mmap(struct lackey_source *s, const char *arguments, uint64_t ad
 		return 0;
 	r.to = r.from + pages_up(length);
 	r.page = r.from;
-	if (!(flags & MAP_ANONYMOUS) && fd < FDS && s->fd_file[fd]) {
-		r.file = s->fd_file[fd];
+	if (!(flags & MAP_ANONYMOUS) && fd < FDS && s->fds[fd].file) {
+		r.file = s->fds[fd].file;
 		r.page = offset >> TRACE_PAGE_SHIFT;
 	}
 	return map_range(s, &r);
@@ -328,7 +362,8 @@ static int take_munmap(struct lackey_source *s, const char *arguments)
 /* "( 4294967196, 0x4835540(/lib/x.so), 524288 )": remember the path for the result's line. */
 static void take_open(struct lackey_source *s, const char *arguments)
 {
-	const char *from = strstr(arguments, "("), *to;
+	const char *from = strstr(arguments, "("), *to, *beside = NULL;
+	unsigned long long fd;
 	char folder[64];
 	ssize_t n = 0;
 
@@ -338,7 +373,12 @@ static void take_open(struct lackey_source *s, const char *arguments)
 	if (!to || (size_t)(to - from) >= sizeof(s->opening) / 2)
 		return;
 	from++;
-	if (*from != '/') {
+	if (*from != '/' && sscanf(arguments, " ( %llu", &fd) == 1 && fd < FDS && s->fds[fd].file)
+		beside = names_get(&s->files, s->fds[fd].file - MEMORY);
+	if (beside) {
+		n = snprintf(s->opening, sizeof(s->opening) / 2, "%s/", beside);
+		n = MIN(n, (ssize_t)sizeof(s->opening) / 2 - 1);
+	} else if (*from != '/') {
 		snprintf(folder, sizeof(folder), "/proc/%d/cwd", (int)s->pid);
 		n = readlink(folder, s->opening, sizeof(s->opening) / 2);
 		n = n > 0 ? n : 0;
@@ -348,21 +388,100 @@ static void take_open(struct lackey_source *s, const char *arguments)
 	s->opening[n + (to - from)] = 0;
 }
 
+/* What the kernel makes up has no pages. */
+static bool is_file(const char *path)
+{
+	return *path && strncmp(path, "/proc/", 6) && strncmp(path, "/sys/", 5) &&
+	       strncmp(path, "/dev/", 5);
+}
+
 static int take_opened(struct lackey_source *s, uint64_t fd)
 {
 	int code = 0;
 
-	if (fd < FDS)
-		code = s->opening[0] ? file_id(s, s->opening, &s->fd_file[fd]) : 0;
+	if (fd < FDS) {
+		s->fds[fd] = (struct descriptor){0};
+		code = is_file(s->opening) ? file_id(s, s->opening, &s->fds[fd].file) : 0;
+	}
 	s->opening[0] = 0;
 	return code;
+}
+
+static struct descriptor *descriptor_of(struct lackey_source *s, uint64_t fd)
+{
+	return fd < FDS && s->fds[fd].file ? &s->fds[fd] : NULL;
+}
+
+/* "sys_pread64 ( 3, 0x4d45ff0, 4096, 8192 )", "sys_read ( 3, ...": remember it for its result. */
+static void take_transfer(struct lackey_source *s, const char *name, const char *arguments)
+{
+	static const struct {
+		const char *name;
+		enum trace_op op;
+		bool moves;
+	} calls[] = {
+		{"sys_read ", TRACE_READ, true},     {"sys_readv ", TRACE_READ, true},
+		{"sys_write ", TRACE_WRITE, true},   {"sys_writev ", TRACE_WRITE, true},
+		{"sys_pread64 ", TRACE_READ, false}, {"sys_pwrite64 ", TRACE_WRITE, false},
+	};
+	unsigned long long fd, at = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		if (strncmp(name, calls[i].name, strlen(calls[i].name)) ||
+		    sscanf(arguments, " %llu, 0x%*x, %*u, %llu", &fd, &at) < 1)
+			continue;
+		s->transfer = (struct transfer){.descriptor = descriptor_of(s, fd),
+						.op = calls[i].op,
+						.at = at,
+						.moves = calls[i].moves};
+		if (s->transfer.descriptor && calls[i].moves)
+			s->transfer.at = s->transfer.descriptor->at;
+	}
+}
+
+static int take_transferred(struct lackey_source *s, uint64_t bytes)
+{
+	const struct transfer t = s->transfer;
+	int code = 0;
+
+	s->transfer.descriptor = NULL;
+	if (t.moves)
+		t.descriptor->at = t.at + bytes;
+	if (bytes)
+		code = record_work(s, WORK_MIN);
+	if (code || !bytes)
+		return code;
+	s->events++;
+	return recording_access(s->recording, t.op, t.descriptor->file, (uint32_t)s->pid,
+				t.at >> TRACE_PAGE_SHIFT, (t.at + bytes - 1) >> TRACE_PAGE_SHIFT);
+}
+
+/* What changes descriptors. */
+static void take_descriptor(struct lackey_source *s, const char *name, const char *arguments,
+			    uint64_t result)
+{
+	struct descriptor *d;
+	unsigned long long fd, command = 0;
+	bool dup = !strncmp(name, "sys_dup", strlen("sys_dup"));
+
+	if (sscanf(arguments, " %llu, %llu", &fd, &command) < 1)
+		return;
+	if (!strncmp(name, "sys_fcntl", strlen("sys_fcntl")))
+		dup = command == F_DUPFD || command == F_DUPFD_CLOEXEC;
+	d = descriptor_of(s, fd);
+	if (d && !strncmp(name, "sys_lseek ", strlen("sys_lseek ")))
+		d->at = result;
+	else if (d && !strncmp(name, "sys_close ", strlen("sys_close ")))
+		*d = (struct descriptor){0};
+	else if (dup && result < FDS)
+		s->fds[result] = d ? *d : (struct descriptor){0};
 }
 
 /* "SYSCALL[pid,thread](9) sys_mmap ( 0x0, 8192, 3, 34, 3, 0 ) --> [pre-success] Success(0x...)" */
 static int take_call(struct lackey_source *s, const char *line)
 {
 	const char *name = strstr(line, ") "), *arguments;
-	uint64_t result;
+	uint64_t result = 0;
 	bool done = result_of(line, &result);
 
 	if (!name)
@@ -373,9 +492,17 @@ static int take_call(struct lackey_source *s, const char *line)
 		take_open(s, arguments);
 	if (done && s->opening[0])
 		return take_opened(s, result);
+	if (arguments)
+		take_transfer(s, name, arguments + 2);
+	if (strstr(line, "Failure("))
+		s->transfer.descriptor = NULL;
+	if (done && s->transfer.descriptor)
+		return take_transferred(s, result);
 	if (!arguments)
 		return 0;
 	arguments += 2;
+	if (done)
+		take_descriptor(s, name, arguments, result);
 	if (!strncmp(name, "sys_mmap ", strlen("sys_mmap ")) && done)
 		return take_mmap(s, arguments, result);
 	if (!strncmp(name, "sys_munmap ", strlen("sys_munmap ")) ||
@@ -435,6 +562,8 @@ static ssize_t lackey_poll(struct source *source, struct recording *recording, s
 	n = code ? 0 : read(s->fd, s->buffer + s->used, BUFFER - s->used);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
+	if (n == 0 && !code)
+		code = record_work(s, 1);
 	if (n == 0 && !code)
 		return -ENODATA;
 	if (n < 0)

@@ -45,7 +45,7 @@ struct recording {
 	uint32_t *key_of;  /* [files.room] a file's key, 0: none */
 	uint32_t room_keys, room_numbers;
 	char *file_patterns, *process_patterns;
-	bool anonymize;
+	bool anonymize, keeps_work;
 	uint64_t secret[2];
 	struct recording_counts counts;
 	int failed;
@@ -315,6 +315,24 @@ int recording_access(struct recording *r, enum trace_op op, uint32_t file, uint3
 	return code;
 }
 
+int recording_work(struct recording *r, uint32_t process, uint64_t ns)
+{
+	struct entry *p = r->failed ? NULL : entry_of(r, &r->processes, process);
+	int code = 0;
+
+	if (!p)
+		return r->failed;
+	if (!r->keeps_work || kept_out(&r->processes, p))
+		return 0;
+	if (!p->number || p->renamed)
+		code = use_entry(r, &r->processes, p);
+	if (code)
+		return code;
+	r->batch[r->used++] =
+		(struct trace_record){.page = ns, .process = p->number, .op = TRACE_WORK};
+	return r->used == BATCH ? write_batch(r) : 0;
+}
+
 int recording_flush(struct recording *r, struct err *err)
 {
 	int code = r->failed ? r->failed : write_batch(r);
@@ -386,11 +404,13 @@ int recording_create(const struct recording_options *options, struct recording *
 		code = err_set(err, -errno, "no random key for --anonymize: %s", strerror(errno));
 	if (!code)
 		code = trace_create(r->path, NULL, TRACE_WRITE_IN_PLACE, &r->writer, err);
-	if (code)
+	if (code) {
 		recording_free(r);
-	else
-		*recording = r;
-	return code;
+		return code;
+	}
+	r->keeps_work = !strcmp(trace_writer_format(r->writer), "foliage");
+	*recording = r;
+	return 0;
 }
 
 int recording_finish(struct recording *r, struct err *err)

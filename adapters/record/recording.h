@@ -48,6 +48,10 @@ int recording_process(struct recording *r, uint32_t process, uint32_t pid, const
 int recording_access(struct recording *r, enum trace_op op, uint32_t file, uint32_t process,
 		     uint64_t first, uint64_t last);
 
+/* The process has computed for `ns` nanoseconds since its last access or work. Formats other than
+ * Foliage's own have no place for it: it is left out then. */
+int recording_work(struct recording *r, uint32_t process, uint64_t ns);
+
 /* What is recorded so far is readable as "foliage-partial", whatever happens next. */
 int recording_flush(struct recording *r, struct err *err);
 

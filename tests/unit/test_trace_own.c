@@ -117,6 +117,42 @@ static void round_trip(const char *name, size_t n)
 	unlink(path);
 }
 
+/* Times between accesses come back when they are asked for, and nobody else sees them. */
+static void test_work(void **state)
+{
+	const char *path = in_folder("work.foliage");
+	struct trace_record *records = make_records(3000, 5), *back;
+	struct trace_options options = {.work = true};
+	struct trace *trace;
+	struct err err = {""};
+	size_t plain = 0;
+	uint64_t seed = 1;
+
+	(void)state;
+	/* Whole blocks of them, too. */
+	for (size_t i = 0; i < 3000; i++)
+		if (i < 1500 || i % 3 == 0)
+			records[i] = (struct trace_record){.op = TRACE_WORK,
+							   .page = splitmix64(&seed) >> i % 64,
+							   .process = records[i].process};
+	write_records(path, records, 3000, false, true);
+	assert_int_equal(trace_open(path, &options, &trace, &err), 0);
+	assert_int_equal(slurp(trace, &back, 333, &err), 3000);
+	check_same(records, back, 3000);
+	trace_close(trace);
+	free(back);
+	for (size_t i = 0; i < 3000; i++)
+		if (records[i].op != TRACE_WORK)
+			records[plain++] = records[i];
+	assert_int_equal(trace_open(path, NULL, &trace, &err), 0);
+	assert_int_equal(slurp(trace, &back, 7, &err), plain);
+	check_same(records, back, plain);
+	trace_close(trace);
+	free(back);
+	free(records);
+	unlink(path);
+}
+
 static void test_round_trip(void **state)
 {
 	(void)state;
@@ -332,10 +368,15 @@ static void test_discard_and_bad_output(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_round_trip_packed),
-		cmocka_unit_test(test_sizes),         cmocka_unit_test(test_every_cut_and_bit),
-		cmocka_unit_test(test_block_missing), cmocka_unit_test(test_interrupted),
-		cmocka_unit_test(test_names),         cmocka_unit_test(test_discard_and_bad_output),
+		cmocka_unit_test(test_work),
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_round_trip_packed),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_every_cut_and_bit),
+		cmocka_unit_test(test_block_missing),
+		cmocka_unit_test(test_interrupted),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_discard_and_bad_output),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, drop_folder);
