@@ -68,7 +68,7 @@ typedef uint64_t (*access_fn)(struct bench *b, const uint32_t *keys, size_t n);
 
 static uint64_t by_memcpy(struct bench *b, const uint32_t *keys, size_t n)
 {
-	char buffer[PAGE];
+	char buffer[PAGE] __attribute__((aligned(PAGE)));
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -81,7 +81,7 @@ static uint64_t by_memcpy(struct bench *b, const uint32_t *keys, size_t n)
 
 static uint64_t by_pread(struct bench *b, const uint32_t *keys, size_t n)
 {
-	char buffer[PAGE];
+	char buffer[PAGE] __attribute__((aligned(PAGE)));
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -94,7 +94,7 @@ static uint64_t by_pread(struct bench *b, const uint32_t *keys, size_t n)
 
 static uint64_t by_read(struct bench *b, const uint32_t *keys, size_t n)
 {
-	char buffer[PAGE];
+	char buffer[PAGE] __attribute__((aligned(PAGE)));
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < n; i++) {

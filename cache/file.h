@@ -28,6 +28,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/bits.h"
@@ -291,6 +292,17 @@ uint32_t file_fill_now(struct file_node *n, struct foliage_page **pages, uint64_
 /* What was read of new pages, or not: the same without the reading. */
 uint32_t file_filled(struct file_node *n, struct foliage_page **pages, uint64_t first, uint32_t nr,
 		     uint64_t got, int error, bool keep);
+
+/* Most copies are of one page of this size. A length and an alignment that the compiler knows become
+ * the processor's string instruction, which fetches what is in no cache a fifth faster than the loop
+ * of vectors that a library's memcpy() takes for so few bytes. */
+static inline void file_copy_bytes(void *to, const void *from, size_t bytes)
+{
+	if (bytes == 4096 && !(((uintptr_t)to | (uintptr_t)from) % 16))
+		memcpy(__builtin_assume_aligned(to, 16), __builtin_assume_aligned(from, 16), 4096);
+	else
+		memcpy(to, from, bytes);
+}
 
 void file_copy(struct file_cursor *at, char *page, size_t bytes, bool out);
 /* How to fetch the page of byte `at` for reading; reading on inside a page is one access with what

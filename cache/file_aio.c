@@ -181,8 +181,8 @@ static void copy_page(struct foliage_aio *aio, const struct foliage_page *page, 
 		 to = MIN(start + c->page_bytes, aio_state(aio)->end);
 
 	if (from < to)
-		memcpy((char *)aio->buffer + (from - aio->offset),
-		       (const char *)page->data + (from - start), to - from);
+		file_copy_bytes((char *)aio->buffer + (from - aio->offset),
+				(const char *)page->data + (from - start), to - from);
 }
 
 /* What the request gets out of its fill, of which `good` pages are full and pinned. */

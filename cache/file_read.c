@@ -17,9 +17,9 @@ void file_copy(struct file_cursor *at, char *page, size_t bytes, bool out)
 		char *theirs = (char *)at->iov->iov_base + at->skip;
 
 		if (out)
-			memcpy(theirs, page, part);
+			file_copy_bytes(theirs, page, part);
 		else
-			memcpy(page, theirs, part);
+			file_copy_bytes(page, theirs, part);
 		page += part;
 		bytes -= part;
 		at->skip += part;
@@ -252,7 +252,7 @@ int64_t foliage_file_read(struct foliage_file *f, void *buffer, size_t bytes, ui
 	if (__builtin_expect(rc != FOLIAGE_HIT, 0))
 		return read_range(f, (struct file_cursor){.iov = &iov}, offset, offset + bytes, 0,
 				  rc, page);
-	memcpy(buffer, (const char *)page->data + skip, bytes);
+	file_copy_bytes(buffer, (const char *)page->data + skip, bytes);
 	foliage_pool_unpin(c->pool, page, 0);
 	file_ahead_touch(f, number, number);
 	note_end(f, offset + bytes);
