@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# `foliage mount` beside a bare libfuse passthrough (bench/passthrough.c) of the same file: both direct_io, the same libfuse loop, the same
+# `foliage mount` beside a bare libfuse passthrough (bench/passthrough.c) of an equal file: both direct_io, the same libfuse loop, the same
 # number of threads, the same fio job, turn and turn about. The file is in memory on both sides: in the mount's cache, in the kernel's
 # page cache behind the passthrough. Dirty pages may stay as long as the kernel would let them, so that neither side writes to the disk
-# meanwhile. Prints operations a second, the best of the rounds, and the ratio.
+# meanwhile; the rows with the mount's own thresholds (10 % and 30 % of its memory, 5 seconds) are those where only the mount does. Prints
+# operations a second, the best of the rounds, and the ratio.
 #
 # usage: bench/mount.sh BUILD [THREADS...]      MOUNT_MIB (64) is the file's size, MOUNT_ROUNDS (8), MOUNT_MS (400) a round
 set -eu
@@ -26,6 +27,8 @@ end() {
 trap end EXIT
 mkdir "$work/source" "$work/ours" "$work/bare"
 head -c $((mib << 20)) /dev/urandom >"$work/source/file"
+# A file of its own: the mount would notice at each open that the passthrough has written to its file, and forget it.
+cp "$work/source/file" "$work/other"
 
 # speed FOLDER FIO-OPTION...: operations a second
 speed() {
@@ -43,20 +46,29 @@ compare() {
 		[ "$a" -le $best_a ] || best_a=$a
 		[ "$b" -le $best_b ] || best_b=$b
 	done
-	printf '%7s  %-24s %12s %12s %8s\n' "$1" "$2" $best_a $best_b "$(echo "$best_a $best_b" | awk '{ printf "%.2f", $1 / $2 }')"
+	printf '%7s  %-38s %12s %12s %8s\n' "$1" "$2" $best_a $best_b "$(echo "$best_a $best_b" | awk '{ printf "%.2f", $1 / $2 }')"
 }
 
-printf '%7s  %-24s %12s %12s %8s\n' threads job 'mount, op/s' 'bare, op/s' ratio
-for threads; do
-	"$build/foliage" mount --memory $((mib * 2))M --dirty-background 70 --dirty-limit 80 --dirty-expire 30 --threads "$threads" "$work/source" "$work/ours"
-	"$build/bench_passthrough" "$work/source/file" "$work/bare" "$threads" >"$work/ready" &
+# rows THREADS LABEL MOUNT-OPTION...: both mounted, the jobs
+rows() {
+	local threads=$1 label=$2
+	"$build/foliage" mount --memory $((mib * 2))M --threads "$threads" "${@:3}" "$work/source" "$work/ours"
+	"$build/bench_passthrough" "$work/other" "$work/bare" "$threads" >"$work/ready" &
 	pid=$!
 	until [ -s "$work/ready" ]; do sleep 0.1; done
 	cat "$work/ours/file" "$work/bare/file" >/dev/null
-	compare "$threads" 'random read, 4 KiB' --rw=randread --bs=4k --numjobs="$threads"
-	compare "$threads" 'random write, 4 KiB' --rw=randwrite --bs=4k --numjobs="$threads"
-	compare "$threads" 'sequential read, 128 KiB' --rw=read --bs=128k --numjobs="$threads"
+	[ -n "$label" ] || compare "$threads" 'random read, 4 KiB' --rw=randread --bs=4k --numjobs="$threads"
+	[ -n "$label" ] || compare "$threads" 'sequential read, 128 KiB' --rw=read --bs=128k --numjobs="$threads"
+	compare "$threads" "random write, 4 KiB$label" --rw=randwrite --bs=4k --numjobs="$threads"
+	compare "$threads" "sequential write, 128 KiB$label" --rw=write --bs=128k --numjobs="$threads"
 	umount "$work/ours" "$work/bare"
 	wait $pid || true
 	pid=
+	rm "$work/ready"
+}
+
+printf '%7s  %-38s %12s %12s %8s\n' threads job 'mount, op/s' 'bare, op/s' ratio
+for threads; do
+	rows "$threads" '' --dirty-background 70 --dirty-limit 80 --dirty-expire 30
+	rows "$threads" ', own thresholds'
 done
