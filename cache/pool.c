@@ -169,7 +169,13 @@ static int fill_pool(struct pool *p, const struct foliage_pool_options *o, char 
 	p->dirty = o->dirty;
 	p->max_groups = o->max_groups;
 	p->self = (struct foliage_pool){
-		.core = p, .wait_ms = o->wait_ms, .dropped = o->dropped, .ctx = o->ctx, .users = 1};
+		.core = p,
+		.wait_ms = o->wait_ms,
+		.dropped = o->dropped,
+		.leaving = o->leaving,
+		.ctx = o->ctx,
+		.users = 1,
+	};
 	p->spaces[0] = &p->self;
 	p->serial = serial_number();
 	/* The engine's own, small beside the tables: ids of groups, heads of lists, lruvecs. */
@@ -179,6 +185,9 @@ static int fill_pool(struct pool *p, const struct foliage_pool_options *o, char 
 	if (p->fixed_bytes > p->budget / 2)
 		return bad(message, bytes, -EINVAL, "the budget is too small for max_groups");
 	pool_local_init(p);
+	if (o->leaving && !p->can_local)
+		return bad(message, bytes, -ENOSYS, "the system has no membarrier(2)");
+	atomic_store(&p->local, o->leaving != NULL);
 	rc = make_alive(p);
 	if (!rc)
 		rc = make_tables(p, o, message, bytes);
@@ -537,6 +546,33 @@ int foliage_pool_fetch(struct foliage_pool *h, uint64_t object, uint64_t index, 
 	pool_mark(t, s, word);
 	*page = slot_page(s);
 	return FOLIAGE_HIT;
+}
+
+static __attribute__((noinline)) int touch_any(struct foliage_pool *h, struct pool_slot *s)
+{
+	struct pool *p = h->core;
+	struct pool_thread *t;
+
+	if (!pool_alive(p))
+		return -ECHILD;
+	t = pool_thread(p);
+	if (!t)
+		return 0;
+	pool_mark(t, s, folio_flags(&s->folio));
+	if (pool_nr_marks(t) == POOL_MARKS)
+		pool_count_marks(p, t);
+	return 0;
+}
+
+int foliage_pool_touch(struct foliage_pool *h, struct foliage_page *page)
+{
+	struct pool_slot *s = page_slot(page);
+	struct pool_thread *t = pool_thread_known(h->core);
+
+	if (__builtin_expect(!t || pool_nr_marks(t) >= POOL_MARKS - 1, 0))
+		return touch_any(h, s);
+	pool_mark(t, s, folio_flags(&s->folio));
+	return 0;
 }
 
 int foliage_group_fetch(struct foliage_group *group, struct foliage_pool *h, uint64_t object,

@@ -102,6 +102,7 @@ struct pool_thread {
 	struct foliage_group *charging; /* above high, and the thread may sleep for it */
 	/* Pages of the batch that it is evicting that others hold. */
 	uint32_t nr_guards;
+	bool examines; /* pool_held() was asked for the batch */
 	struct pool_slot *guards[MIN_LRU_BATCH];
 	struct pool *pool;
 	struct pool_thread *prev, *next;
@@ -154,6 +155,8 @@ struct foliage_pool {
 	uint64_t salt;
 	struct foliage_group *group; /* of its new pages */
 	void (*dropped)(void *ctx, const struct foliage_page *page);
+	uint64_t (*leaving)(void *ctx, struct foliage_page *const *pages, uint32_t nr,
+			    enum foliage_leaving step); /* only that of `self` is asked */
 	void *ctx;
 	_Atomic uint64_t users;   /* its pages, and one while it is open */
 	_Atomic uint32_t calling; /* threads in `dropped` */
@@ -361,9 +364,11 @@ unsigned int pool_local_find(const struct pool_thread *t, const struct pool_slot
 void pool_local_to_counted(struct pool_thread *t, struct pool_slot *s);
 /* Whatever any thread does before it looks at the flags of a page that it holds has been seen. */
 void pool_barrier(struct pool *p);
-/* Does any thread hold one of the slots for itself? Their words keep new ones from coming (FROZEN,
- * ISOLATED or BARRED). Bit i of *held stands for slots[i]. */
+/* Does any thread hold one of the slots for itself, or the program by a mark of its own? Their words
+ * keep new ones from coming (FROZEN, ISOLATED or BARRED). Bit i stands for slots[i]. */
 uint64_t pool_held(struct pool *p, struct pool_slot *const *slots, uint32_t nr);
+/* After each pool_held(): what was to be done with the slots is done. */
+void pool_held_done(struct pool *p);
 /* The engine examines folios, and has done so. */
 void pool_taken(void *ctx, const foliage_folio *ids, uint32_t nr);
 void pool_given_back(void *ctx);

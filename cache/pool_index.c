@@ -166,6 +166,15 @@ void pool_release_slot(struct pool *p, struct pool_slot *s)
 	pool_wake(p);
 }
 
+/* Frozen, it is never held again once it is not. */
+static bool held_for_now(struct pool *p, struct pool_slot *s)
+{
+	bool held = pool_held(p, &s, 1);
+
+	pool_held_done(p);
+	return held;
+}
+
 /* Taken again, the folio is ours to remove, unless a thread holds it for itself: that one finds it
  * frozen when it lets go. It may do so while we have our pin, and leave the rest to us: look again
  * after ours is gone. */
@@ -174,12 +183,12 @@ static void remove_unheld(struct pool *p, struct pool_slot *s, uint64_t word)
 	while ((word & (F_PRESENT | F_FROZEN | F_PINS_MASK)) == (F_PRESENT | F_FROZEN)) {
 		if (!folio_cas_if(&s->folio, &word, word + PIN_ONE, false))
 			continue;
-		if (!pool_held(p, &s, 1)) {
+		if (!held_for_now(p, s)) {
 			pool_remove(p, s);
 			return;
 		}
 		atomic_fetch_sub_explicit(&s->folio.flags, PIN_ONE, memory_order_seq_cst);
-		if (pool_held(p, &s, 1))
+		if (held_for_now(p, s))
 			return;
 		word = folio_flags(&s->folio);
 	}

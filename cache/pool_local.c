@@ -12,6 +12,9 @@
  * and take a counted pin instead, or wait for its turn. Pages that are held get a counted pin while the
  * engine examines the batch. One barrier is for a batch, none is needed as long as no thread pins for
  * itself, or only this one.
+ *
+ * Marks of the program's own (enum foliage_leaving) work alike, but that the program keeps both the
+ * marks and the notes that pages may leave.
  */
 #include "cache/pool.h"
 
@@ -93,15 +96,58 @@ static uint64_t find_slot(struct pool_slot *const *slots, uint32_t nr, const str
 	return 0;
 }
 
+/* Those of the slots that the program may have marked. */
+struct own_pages {
+	uint32_t nr;
+	struct foliage_page *pages[MIN_LRU_BATCH];
+	uint8_t of[MIN_LRU_BATCH]; /* slots[of[i]] has pages[i] */
+};
+
+static void warn_own(struct pool *p, struct pool_slot *const *slots, uint32_t nr,
+		     struct own_pages *own)
+{
+	own->nr = 0;
+	if (!p->self.leaving)
+		return;
+	for (uint32_t i = 0; i < nr; i++) {
+		/* Not what a rekey left behind. */
+		if (slot_space(slots[i]) || !__atomic_load_n(&slots[i]->data, __ATOMIC_RELAXED))
+			continue;
+		own->of[own->nr] = (uint8_t)i;
+		own->pages[own->nr++] = slot_page(slots[i]);
+	}
+	p->self.leaving(p->self.ctx, own->pages, own->nr, FOLIAGE_LEAVING_WARN);
+}
+
+static uint64_t ask_own(struct pool *p, const struct own_pages *own)
+{
+	uint64_t held = 0, marked;
+
+	if (!own->nr)
+		return 0;
+	marked = p->self.leaving(p->self.ctx, own->pages, own->nr, FOLIAGE_LEAVING_ASK);
+	for (; marked; marked &= marked - 1)
+		held |= UINT64_C(1) << own->of[__builtin_ctzll(marked)];
+	return held;
+}
+
+void pool_held_done(struct pool *p)
+{
+	if (p->self.leaving)
+		p->self.leaving(p->self.ctx, NULL, 0, FOLIAGE_LEAVING_DONE);
+}
+
 uint64_t pool_held(struct pool *p, struct pool_slot *const *slots, uint32_t nr)
 {
+	struct own_pages own;
 	uint64_t held = 0;
 
+	warn_own(p, slots, nr, &own);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!atomic_load(&p->local))
 		return 0;
 	pthread_mutex_lock(&p->threads_lock);
-	if (!alone(p))
+	if (own.nr || !alone(p))
 		pool_barrier(p);
 	for (struct pool_thread *t = p->threads; t; t = t->next)
 		for (int i = 0; i < POOL_HELD; i++) {
@@ -112,7 +158,7 @@ uint64_t pool_held(struct pool *p, struct pool_slot *const *slots, uint32_t nr)
 				held |= find_slot(slots, nr, s);
 		}
 	pthread_mutex_unlock(&p->threads_lock);
-	return held;
+	return held | ask_own(p, &own);
 }
 
 void pool_taken(void *ctx, const foliage_folio *ids, uint32_t nr)
@@ -127,6 +173,7 @@ void pool_taken(void *ctx, const foliage_folio *ids, uint32_t nr)
 	for (uint32_t i = 0; i < nr; i++)
 		slots[i] = pool_slot(p, (uint64_t)ids[i]);
 	t = pool_thread(p);
+	t->examines = true;
 	for (held = pool_held(p, slots, nr); held; held &= held - 1) {
 		struct pool_slot *s = slots[__builtin_ctzll(held)];
 
@@ -143,6 +190,10 @@ void pool_given_back(void *ctx)
 	if (!atomic_load(&p->local))
 		return;
 	t = pool_thread(p);
+	if (!t->examines)
+		return;
+	t->examines = false;
+	pool_held_done(p);
 	while (t->nr_guards)
 		pool_drop_pin(p, t->guards[--t->nr_guards]);
 }

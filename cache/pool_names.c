@@ -69,6 +69,7 @@ uint32_t pool_doom(struct pool *p, struct pool_slot *const *slots, uint32_t nr)
 			pool_drop_pin(p, s);
 		}
 	}
+	pool_held_done(p);
 	return named;
 }
 
@@ -201,6 +202,7 @@ static bool freeze(struct pool *p, struct pool_slot *s)
 		} while (frozen &&
 			 !folio_cas_if(&s->folio, &word, (word | F_FROZEN) & ~F_BARRED, false));
 	}
+	pool_held_done(p);
 	if (!frozen)
 		folio_change(p->engine, &s->folio, F_BARRED, 0);
 	return frozen;
@@ -224,7 +226,7 @@ static void move_folio(struct pool *p, struct pool_thread *t, struct pool_slot *
 		if (rc == -EBUSY)
 			engine_drain_all(p->engine);
 	}
-	from->data = NULL; /* the frame is the other's */
+	__atomic_store_n(&from->data, NULL, __ATOMIC_RELAXED); /* the frame is the other's */
 	if (!rc) {
 		folio_change(p->engine, &to->folio, F_FROZEN, 0);
 		atomic_fetch_sub(&from->folio.flags, PIN_ONE);

@@ -21,7 +21,7 @@ endif()
 
 pkg_check_modules(SQLITE3 IMPORTED_TARGET sqlite3)
 if(SQLITE3_FOUND)
-	add_library(foliage_sqlite SHARED adapters/sqlite/sqlite.c)
+	add_library(foliage_sqlite SHARED adapters/sqlite/sqlite.c adapters/sqlite/index.c)
 	set_target_properties(foliage_sqlite PROPERTIES OUTPUT_NAME foliage-sqlite INSTALL_RPATH "$ORIGIN")
 	target_link_libraries(foliage_sqlite PRIVATE foliage PkgConfig::SQLITE3)
 	install(TARGETS foliage_sqlite LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -16,8 +16,10 @@
  *   - Caches that SQLite must not lose pages of (in-memory databases, and temporary ones before
  *     they have a file) are outside the budget, on malloc; so are pages without which a statement
  *     would fail when all of the budget is pinned. Both are counted.
- *   - Each cache keeps up to 16 pages pinned that SQLite has let go of, as long as all of them are no
- *     more than a sixteenth of the budget. What SQLite finds there is not a hit of the pool.
+ *   - Each cache has a table of its pages, 16 bytes for each of twice to five times as many as there
+ *     are, outside the budget and counted. Of accesses to a page within 16 fetches of its cache the
+ *     pool hears, and counts, one.
+ *   - The kernel must have membarrier(2) (Linux 4.14). Else SQLite keeps its own cache.
  *   - A program whose SQLite is linked in statically and hidden is not reached by preloading.
  *   - After fork() the child's inherited connections get SQLITE_NOMEM, as SQLite forbids using
  *     them; new ones work.
@@ -37,6 +39,7 @@ struct foliage_sqlite_stats {
 	uint64_t unpurgeable_bytes; /* outside the budget by their nature, now */
 	uint64_t overflow_bytes;    /* outside the budget because all of it was pinned, now */
 	uint64_t overflows;         /* how many pages ever were */
+	uint64_t index_bytes;       /* the caches' own tables, now */
 };
 
 /* An SQLite result code; SQLITE_MISUSE when SQLite is initialised already. */

@@ -4,107 +4,98 @@
  *
  * A cache is an object of the pool. SQLite wants, of each page, a sqlite3_pcache_page that stays
  * where it is while the page does, also when it is rekeyed: it is the beginning of the page's extra
- * bytes (struct head), and what follows are SQLite's own. A hit is one lock-free fetch. SQLite uses
- * a cache from one thread at a time, so all that belongs to a cache is free of locks, but for the
- * list of its pages: these leave whenever anybody's reclaim says so.
+ * bytes (struct head, index.h), and what follows are SQLite's own. SQLite uses a cache from one thread
+ * at a time, so all that belongs to a cache is free of locks, but for its index, which pages leave
+ * whenever anybody's reclaim says so.
  *
- * A page that SQLite lets go of stays pinned for a moment, in one of a few places of its cache that its
- * number chooses: the upper pages of a B-tree come and go with every look-up, and that way cost neither
- * a search nor a locked instruction. These pins are given up when somebody else's name is in the way,
- * when room is short, and altogether when there are so many caches that they would add up.
+ * A hit is found in the cache's own index and held by a mark there. The pool hears of it, for its
+ * ranking, unless it has heard of the same page within the cache's last few fetches: the upper pages
+ * of a B-tree come and go with every look-up.
  *
  * Pages that may not leave (SQLite calls the cache unpurgeable), and those for which the pool has
- * no room because all is pinned while SQLite cannot do without, are allocated, and found through a
- * hash table of the cache. The latter are freed when unpinned.
+ * no room because all is pinned while SQLite cannot do without, are allocated. The latter are freed
+ * when unpinned.
  */
 #include "adapters/sqlite/foliage_sqlite.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
-#include <sqlite3.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_MEMORY = 64 << 20, BUCKETS_MIN = 64, KEPT = 16, KEPT_SHARE = 16 };
+#include "adapters/sqlite/index.h"
 
-struct cache;
-
-/* In front of SQLite's extra bytes. */
-struct head {
-	sqlite3_pcache_page page;    /* what SQLite sees */
-	struct foliage_page *pooled; /* NULL: allocated */
-	struct cache *cache;
-	/* Pages of the cache: pooled under its lock; allocated: next in the hash chain. */
-	struct head *prev, *next;
-	struct head *prev_pin, *next_pin;
-	uint32_t key;
-	bool pinned;
-};
+enum { DEFAULT_MEMORY = 64 << 20, TOUCH_EVERY = 16, FEW_KEYS = 32 };
 
 /* Rounded up so that SQLite's bytes are aligned to 16. */
 #define HEAD_BYTES ((sizeof(struct head) + 15) & ~(size_t)15)
 
 struct cache {
+	struct index index;
 	struct foliage_pool *pool;
 	uint64_t object;
 	int kind;
-	size_t page_bytes, extra_bytes;
 	bool purgeable;
+	uint32_t forks; /* of the process, when it was made */
+	uint32_t nr_fetches;
 	unsigned int max_pages, nr_pinned;
-	struct head *pins;
-	struct head *kept[KEPT]; /* let go of by SQLite, still pinned */
-	/* Allocated pages. */
-	struct head **buckets;
-	unsigned int nr_buckets, nr_allocated;
-
-	pthread_mutex_t lock; /* of what follows */
-	struct head *pages;
-	_Atomic unsigned int nr_pooled; /* written under the lock */
-	bool closed;                    /* goes with its last page */
+	uint32_t max_key; /* no page has a higher number */
+	size_t page_bytes, extra_bytes;
 };
 
 /* What SQLite's methods share: it passes no context to them. */
 static struct {
 	pthread_mutex_t lock;
 	struct foliage_pool *pool;
-	uint64_t budget;
+	_Atomic uint32_t forks;
 	_Atomic uint64_t next_object, caches, unpurgeable_bytes, overflow_bytes, overflows;
+	struct indexes indexes;
 } adapter = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- the pool ---- */
 
 static void cache_free(struct cache *c)
 {
-	pthread_mutex_destroy(&c->lock);
-	free(c->buckets);
+	index_fini(&c->index);
 	free(c);
 }
 
-/* A page leaves the pool: off the list of its cache. */
+/* A page leaves the pool. */
 static void page_dropped(void *ctx, const struct foliage_page *page)
 {
 	struct head *h = page->extra;
-	struct cache *c = h->cache;
-	bool last;
+	struct cache *c = atomic_load_explicit(&h->cache, memory_order_relaxed);
 
 	(void)ctx;
-	if (!c)
-		return; /* it never got as far as a list */
-	pthread_mutex_lock(&c->lock);
-	if (h->next)
-		h->next->prev = h->prev;
-	if (h->prev)
-		h->prev->next = h->next;
-	else
-		c->pages = h->next;
-	last = !--c->nr_pooled && c->closed;
-	pthread_mutex_unlock(&c->lock);
-	if (last)
+	/* Without one it never got as far as an index. */
+	if (c && index_bury(&c->index, h))
 		cache_free(c);
+}
+
+static uint64_t pages_leaving(void *ctx, struct foliage_page *const *pages, uint32_t nr,
+			      enum foliage_leaving step)
+{
+	uint64_t held = 0;
+
+	(void)ctx;
+	if (step == FOLIAGE_LEAVING_WARN)
+		atomic_fetch_add(&adapter.indexes.examining, 1);
+	if (step == FOLIAGE_LEAVING_DONE)
+		atomic_fetch_sub(&adapter.indexes.examining, 1);
+	for (uint32_t i = 0; i < nr; i++) {
+		struct head *h = pages[i]->extra;
+		struct cache *c = atomic_load(&h->cache);
+
+		if (!c)
+			continue;
+		if (step == FOLIAGE_LEAVING_WARN)
+			index_warn(&c->index, h);
+		else if (index_is_marked(&c->index, h))
+			held |= UINT64_C(1) << i;
+	}
+	return held;
 }
 
 /* "64M"; 0: not a size. */
@@ -138,6 +129,7 @@ static struct foliage_pool *open_pool(char *message, size_t bytes)
 		.extra_bytes = 320,
 		.policy = policy,
 		.dropped = page_dropped,
+		.leaving = pages_leaving,
 	};
 	struct foliage_pool *pool = NULL;
 
@@ -145,7 +137,6 @@ static struct foliage_pool *open_pool(char *message, size_t bytes)
 		snprintf(message, bytes, "FOLIAGE_SQLITE_MEMORY: %.40s: not a size", memory);
 	else
 		foliage_pool_create(&options, &pool, message, bytes);
-	adapter.budget = options.bytes;
 	return pool;
 }
 
@@ -166,78 +157,6 @@ static struct foliage_pool *the_pool(void)
 	return pool;
 }
 
-/* ---- pins ---- */
-
-static void pin(struct cache *c, struct head *h)
-{
-	h->pinned = true;
-	c->nr_pinned++;
-	h->prev_pin = NULL;
-	h->next_pin = c->pins;
-	if (h->next_pin)
-		h->next_pin->prev_pin = h;
-	c->pins = h;
-}
-
-static void unpin(struct cache *c, struct head *h)
-{
-	h->pinned = false;
-	c->nr_pinned--;
-	if (h->next_pin)
-		h->next_pin->prev_pin = h->prev_pin;
-	if (h->prev_pin)
-		h->prev_pin->next_pin = h->next_pin;
-	else
-		c->pins = h->next_pin;
-}
-
-/* ---- kept pins ---- */
-
-static struct head **kept_place(struct cache *c, uint32_t key)
-{
-	return &c->kept[key % KEPT];
-}
-
-static void give_up(struct cache *c, struct head **place)
-{
-	if (*place)
-		foliage_pool_unpin(c->pool, (*place)->pooled, 0);
-	*place = NULL;
-}
-
-static void give_up_all(struct cache *c)
-{
-	for (int i = 0; i < KEPT; i++)
-		give_up(c, &c->kept[i]);
-}
-
-/* All caches together keep at most a sixteenth of the budget. */
-static bool may_keep(const struct cache *c)
-{
-	return atomic_load_explicit(&adapter.caches, memory_order_relaxed) * KEPT * KEPT_SHARE *
-		       c->page_bytes <=
-	       adapter.budget;
-}
-
-static void keep(struct cache *c, struct head *h)
-{
-	struct head **place = kept_place(c, h->key);
-
-	give_up(c, place);
-	*place = h;
-}
-
-/* The page if its pin was kept, which is the caller's now. */
-static struct head *take_kept(struct cache *c, uint32_t key)
-{
-	struct head **place = kept_place(c, key), *h = *place;
-
-	if (!h || h->key != key)
-		return NULL;
-	*place = NULL;
-	return h;
-}
-
 /* ---- allocated pages ---- */
 
 static _Atomic uint64_t *allocated_counter(const struct cache *c)
@@ -250,75 +169,20 @@ static size_t allocated_bytes(const struct cache *c)
 	return c->page_bytes + HEAD_BYTES + c->extra_bytes;
 }
 
-static struct head **bucket(const struct cache *c, uint32_t key)
-{
-	return &c->buckets[key & (c->nr_buckets - 1)];
-}
-
-static struct head *allocated_find(const struct cache *c, uint32_t key)
-{
-	struct head *h = c->nr_allocated ? *bucket(c, key) : NULL;
-
-	while (h && h->key != key)
-		h = h->next;
-	return h;
-}
-
-/* Double the hash table; as it is, if memory is short, unless there is none. */
-static bool grow_buckets(struct cache *c)
-{
-	unsigned int nr = c->nr_buckets ? c->nr_buckets * 2 : BUCKETS_MIN, old = c->nr_buckets;
-	struct head **buckets = calloc(nr, sizeof(struct head *)), **before = c->buckets;
-
-	if (!buckets)
-		return before;
-	c->buckets = buckets;
-	c->nr_buckets = nr;
-	for (unsigned int i = 0; i < old; i++)
-		for (struct head *h = before[i], *next; h; h = next) {
-			next = h->next;
-			h->next = *bucket(c, h->key);
-			*bucket(c, h->key) = h;
-		}
-	free(before);
-	return true;
-}
-
-static void allocated_insert(struct cache *c, struct head *h, uint32_t key)
-{
-	h->key = key;
-	h->next = *bucket(c, key);
-	*bucket(c, key) = h;
-	c->nr_allocated++;
-}
-
-static void allocated_remove(struct cache *c, struct head *h)
-{
-	struct head **link = bucket(c, h->key);
-
-	while (*link != h)
-		link = &(*link)->next;
-	*link = h->next;
-	c->nr_allocated--;
-}
-
 static struct head *allocated_new(struct cache *c, uint32_t key)
 {
-	struct head *h;
-	char *block;
-
-	if (c->nr_allocated >= c->nr_buckets && !grow_buckets(c))
-		return NULL;
 	/* Data first, for its alignment. */
-	block = malloc(allocated_bytes(c));
+	char *block = malloc(allocated_bytes(c));
+	struct head *h;
+
 	if (!block)
 		return NULL;
 	h = (struct head *)(block + c->page_bytes);
 	memset(h, 0, HEAD_BYTES + c->extra_bytes);
 	h->page.pBuf = block;
 	h->page.pExtra = (char *)h + HEAD_BYTES;
-	h->cache = c;
-	allocated_insert(c, h, key);
+	h->key = key;
+	index_insert(&c->index, c, h);
 	atomic_fetch_add(allocated_counter(c), allocated_bytes(c));
 	if (c->purgeable)
 		atomic_fetch_add(&adapter.overflows, 1);
@@ -327,7 +191,7 @@ static struct head *allocated_new(struct cache *c, uint32_t key)
 
 static void allocated_free(struct cache *c, struct head *h)
 {
-	allocated_remove(c, h);
+	index_remove(&c->index, h);
 	atomic_fetch_sub(allocated_counter(c), allocated_bytes(c));
 	free(h->page.pBuf);
 }
@@ -342,46 +206,68 @@ static struct head *pooled_new(struct cache *c, struct foliage_page *page, uint3
 	h->page.pExtra = (char *)h + HEAD_BYTES;
 	h->pooled = page;
 	h->key = key;
-	pthread_mutex_lock(&c->lock);
-	h->cache = c;
-	h->next = c->pages;
-	if (h->next)
-		h->next->prev = h;
-	c->pages = h;
-	c->nr_pooled++;
-	pthread_mutex_unlock(&c->lock);
+	h->touched = c->nr_fetches;
+	index_insert(&c->index, c, h);
 	return h;
 }
 
-/* Keys of the pages from `limit` on, or of all that are not pinned; at most `max`. */
-static unsigned int collect(struct cache *c, uint32_t limit, bool unpinned, uint32_t *keys,
-			    unsigned int max)
+/* The page may be leaving: ask the pool for a pin. */
+static struct head *pooled_get(struct cache *c, uint32_t key)
 {
-	unsigned int nr = 0;
+	struct foliage_page *page;
+	struct head *h;
 
-	pthread_mutex_lock(&c->lock);
-	for (struct head *h = c->pages; h && nr < max; h = h->next)
-		if (h->key >= limit && !(unpinned && h->pinned))
-			keys[nr++] = h->key;
-	pthread_mutex_unlock(&c->lock);
-	return nr;
+	if (foliage_pool_fetch(c->pool, c->object, key, c->kind, 0, &page) != FOLIAGE_HIT)
+		return NULL;
+	h = page->extra;
+	h->touched = c->nr_fetches;
+	index_hold_pin(&c->index, h);
+	return h;
 }
 
-static void discard_pooled(struct cache *c, uint32_t limit, bool unpinned)
+static bool is_marked(const struct head *h)
 {
-	unsigned int max = c->nr_pooled > 64 ? c->nr_pooled : 64, nr;
-	uint32_t few[64], *keys = malloc(max * sizeof(*keys));
-	bool some;
+	return atomic_load_explicit(&h->entry->held, memory_order_relaxed) == HELD_BY_MARK;
+}
 
-	if (!keys)
-		max = 64;
-	do {
-		nr = collect(c, limit, unpinned, keys ? keys : few, max);
-		some = false;
-		for (unsigned int i = 0; i < nr; i++)
-			some |= !foliage_pool_discard(c->pool, c->object, (keys ? keys : few)[i]);
-	} while (nr == max && some);
-	free(keys);
+/* A page that is held is discarded. */
+static void pooled_discard(struct cache *c, struct head *h)
+{
+	struct foliage_page *page = h->pooled;
+	uint32_t key = h->key;
+	bool marked = is_marked(h);
+
+	index_let_go(h);
+	if (marked)
+		foliage_pool_discard(c->pool, c->object, key);
+	else
+		foliage_pool_unpin(c->pool, page, FOLIAGE_UNPIN_DISCARD);
+}
+
+/* Discard pages that are not held, by their numbers or, if these did not fit, all from `limit` on. */
+struct discards {
+	uint32_t nr, keys[FEW_KEYS];
+};
+
+static void discard_key(struct cache *c, struct discards *d, uint32_t key, bool flush)
+{
+	if (d->nr < FEW_KEYS)
+		d->keys[d->nr] = key;
+	d->nr++;
+	if (!flush || d->nr < FEW_KEYS)
+		return;
+	for (uint32_t i = 0; i < FEW_KEYS; i++)
+		foliage_pool_discard(c->pool, c->object, d->keys[i]);
+	d->nr = 0;
+}
+
+static void discard_rest(struct cache *c, const struct discards *d, uint32_t limit)
+{
+	if (d->nr > FEW_KEYS)
+		foliage_pool_truncate(c->pool, c->object, limit, c->max_key);
+	else
+		for (uint32_t i = 0; i < d->nr; i++)
+			foliage_pool_discard(c->pool, c->object, d->keys[i]);
 }
 
 /* ---- SQLite's methods ---- */
@@ -410,12 +296,12 @@ static sqlite3_pcache *method_create(int page_bytes, int extra_bytes, int purgea
 	c->page_bytes = (size_t)page_bytes;
 	c->extra_bytes = (size_t)extra_bytes;
 	c->purgeable = purgeable;
-	pthread_mutex_init(&c->lock, NULL);
+	c->forks = atomic_load(&adapter.forks);
 	if (c->pool)
 		c->kind = foliage_pool_kind(c->pool, (uint32_t)page_bytes,
 					    (uint32_t)(HEAD_BYTES + c->extra_bytes) |
 						    FOLIAGE_EXTRA_FOLLOWS);
-	if (!c->pool || c->kind < 0) {
+	if (!index_init(&c->index, &adapter.indexes) || !c->pool || c->kind < 0) {
 		cache_free(c);
 		return NULL;
 	}
@@ -432,7 +318,7 @@ static int method_pagecount(sqlite3_pcache *cache)
 {
 	struct cache *c = (struct cache *)cache;
 
-	return (int)(atomic_load_explicit(&c->nr_pooled, memory_order_relaxed) + c->nr_allocated);
+	return (int)atomic_load_explicit(&c->index.nr_pages, memory_order_relaxed);
 }
 
 /* A new page. `must`: SQLite cannot do without; else it would rather write some of its pinned
@@ -442,54 +328,63 @@ static struct head *create_page(struct cache *c, uint32_t key, bool must)
 	struct foliage_page *page;
 	int rc;
 
+	if (!index_reserve(&c->index))
+		return NULL;
+	if (c->purgeable && !must && c->nr_pinned >= c->max_pages - c->max_pages / 10)
+		return NULL;
+	c->max_key = key > c->max_key ? key : c->max_key;
 	if (!c->purgeable)
 		return allocated_new(c, key);
-	if (!must && c->nr_pinned >= c->max_pages - c->max_pages / 10)
-		return NULL;
 	rc = foliage_pool_fetch(c->pool, c->object, key, c->kind,
 				FOLIAGE_FETCH_CREATE | FOLIAGE_FETCH_READY, &page);
-	if (rc == -ENOBUFS) {
-		give_up_all(c);
-		rc = foliage_pool_fetch(c->pool, c->object, key, c->kind,
-					FOLIAGE_FETCH_CREATE | FOLIAGE_FETCH_READY, &page);
-	}
 	if (rc == FOLIAGE_NEW)
 		return pooled_new(c, page, key);
 	return rc != -ECHILD && must ? allocated_new(c, key) : NULL;
 }
 
-/* SQLite will look at its own bytes, then at the head of the page: let them come together. */
-static void fetch_ahead(const struct foliage_page *page)
+/* Not at hand in the index. */
+static __attribute__((noinline)) struct head *fetch_otherwise(struct cache *c, uint32_t key,
+							      int create, bool maybe)
 {
-	__builtin_prefetch(page->data);
-	for (size_t i = 0; i < HEAD_BYTES + 128; i += 64)
-		__builtin_prefetch((const char *)page->extra + i);
+	struct head *h = maybe ? pooled_get(c, key) : NULL;
+
+	if (!h && create)
+		h = create_page(c, key, create == 2);
+	if (h)
+		c->nr_pinned++;
+	return h;
+}
+
+/* SQLite will look at its own bytes, then at the head of the page: let them come together. */
+static void fetch_ahead(const struct head *h)
+{
+	__builtin_prefetch(h->page.pBuf);
+	__builtin_prefetch((const char *)h + 64);
+	__builtin_prefetch((const char *)h + 128);
 }
 
 static sqlite3_pcache_page *method_fetch(sqlite3_pcache *cache, unsigned int key, int create)
 {
 	struct cache *c = (struct cache *)cache;
-	struct foliage_page *page;
-	struct head *h = take_kept(c, key);
+	bool fresh = false, maybe = false;
+	struct head *h;
 
-	if (h) {
-		pin(c, h);
-		return &h->page;
+	if (c->forks != atomic_load_explicit(&adapter.forks, memory_order_relaxed))
+		return NULL; /* inherited by a child */
+	c->nr_fetches++;
+	h = index_hold(&c->index, key, &fresh, &maybe);
+	if (!h) {
+		h = fetch_otherwise(c, key, create, maybe);
+		return h ? &h->page : NULL;
 	}
-	h = allocated_find(c, key);
-	if (!h && c->purgeable &&
-	    foliage_pool_fetch(c->pool, c->object, key, c->kind, 0, &page) == FOLIAGE_HIT) {
-		h = page->extra;
-		fetch_ahead(page);
-		if (h->pinned) /* SQLite counts its own references: one pin a page is enough */
-			foliage_pool_unpin(c->pool, page, 0);
+	if (!fresh)
+		return &h->page; /* SQLite counts its own references */
+	c->nr_pinned++;
+	fetch_ahead(h);
+	if (c->nr_fetches - h->touched >= TOUCH_EVERY && h->pooled) {
+		h->touched = c->nr_fetches;
+		foliage_pool_touch(c->pool, h->pooled);
 	}
-	if (!h && create)
-		h = create_page(c, key, create == 2);
-	if (!h)
-		return NULL;
-	if (!h->pinned)
-		pin(c, h);
 	return &h->page;
 }
 
@@ -498,13 +393,21 @@ static void method_unpin(sqlite3_pcache *cache, sqlite3_pcache_page *page, int d
 	struct cache *c = (struct cache *)cache;
 	struct head *h = (struct head *)page;
 
-	unpin(c, h);
-	if (h->pooled && !discard && may_keep(c))
-		keep(c, h);
-	else if (h->pooled)
-		foliage_pool_unpin(c->pool, h->pooled, discard ? FOLIAGE_UNPIN_DISCARD : 0);
-	else if (discard || c->purgeable)
-		allocated_free(c, h);
+	c->nr_pinned--;
+	if (!h->pooled) {
+		index_let_go(h);
+		if (discard || c->purgeable)
+			allocated_free(c, h);
+	} else if (discard) {
+		pooled_discard(c, h);
+	} else if (is_marked(h)) {
+		index_let_go(h);
+	} else {
+		struct foliage_page *pooled = h->pooled;
+
+		index_let_go(h);
+		foliage_pool_unpin(c->pool, pooled, 0);
+	}
 }
 
 /* Another thread's search may hold the page for a moment, on its way to another name. */
@@ -512,6 +415,12 @@ static void rekey_pooled(struct cache *c, struct head *h, uint32_t key)
 {
 	struct foliage_page *page = h->pooled;
 
+	if (is_marked(h)) {
+		/* It cannot have left. */
+		while (foliage_pool_fetch(c->pool, c->object, h->key, c->kind, 0, &page) == -EAGAIN)
+			sched_yield();
+		index_hold_pin(&c->index, h);
+	}
 	while (foliage_pool_rekey(c->pool, &page, c->object, key) == -EBUSY)
 		sched_yield();
 	h->pooled = page;
@@ -521,81 +430,82 @@ static void method_rekey(sqlite3_pcache *cache, sqlite3_pcache_page *page, unsig
 			 unsigned int new)
 {
 	struct cache *c = (struct cache *)cache;
-	struct head *h = (struct head *)page, *there = allocated_find(c, new);
+	struct head *h = (struct head *)page, *there = index_allocated(&c->index, new);
 
 	(void)old;
-	give_up(c, kept_place(c, new));
 	if (there && there != h) {
-		if (there->pinned)
-			unpin(c, there);
+		c->nr_pinned -= atomic_load(&there->entry->held) != HELD_NOT;
 		allocated_free(c, there);
 	}
-	if (h->pooled) {
+	if (h->pooled)
 		rekey_pooled(c, h, new);
-		pthread_mutex_lock(&c->lock);
-		h->key = new;
-		pthread_mutex_unlock(&c->lock);
-		return;
-	}
-	if (c->purgeable)
+	else if (c->purgeable)
 		foliage_pool_discard(c->pool, c->object, new);
-	allocated_remove(c, h);
-	allocated_insert(c, h, new);
+	c->max_key = new > c->max_key ? new : c->max_key;
+	index_rekey(&c->index, h, new);
 }
 
-static void discard_allocated(struct cache *c, uint32_t limit, bool unpinned)
+/* A page of the index at this place, of at least this number; NULL: none, or it is being buried. */
+static struct entry *entry_from(struct cache *c, uint32_t i, uint32_t limit, struct head **h)
 {
-	for (unsigned int i = 0; i < c->nr_buckets && c->nr_allocated; i++)
-		for (struct head *h = c->buckets[i], *next; h; h = next) {
-			next = h->next;
-			if (h->key >= limit && !(unpinned && h->pinned))
-				allocated_free(c, h);
-		}
+	struct entry *e = &c->index.entries[i];
+
+	*h = atomic_load_explicit(&e->head, memory_order_acquire);
+	return *h && *h != BURIED && e->key >= limit ? e : NULL;
 }
 
+/* Pinned pages are let go of by this, too. */
 static void method_truncate(sqlite3_pcache *cache, unsigned int limit)
 {
 	struct cache *c = (struct cache *)cache;
+	struct discards unheld = {.nr = 0};
+	struct head *h;
 
-	give_up_all(c);
-	/* Pinned pages are let go of by this, too. */
-	for (struct head *h = c->pins, *next; h; h = next) {
-		next = h->next_pin;
-		if (h->key < limit)
+	if (limit > c->max_key)
+		return;
+	for (uint32_t i = 0; i <= c->index.mask; i++) {
+		struct entry *e = entry_from(c, i, limit, &h);
+		bool held = e && atomic_load_explicit(&e->held, memory_order_relaxed) != HELD_NOT;
+
+		if (!e)
 			continue;
-		unpin(c, h);
-		if (h->pooled)
-			foliage_pool_unpin(c->pool, h->pooled, FOLIAGE_UNPIN_DISCARD);
+		c->nr_pinned -= held;
+		if (e->allocated)
+			allocated_free(c, h);
+		else if (held)
+			pooled_discard(c, h);
+		else
+			discard_key(c, &unheld, e->key, false);
 	}
-	discard_allocated(c, limit, false);
-	if (c->nr_pooled)
-		discard_pooled(c, limit, false);
+	discard_rest(c, &unheld, limit);
+	c->max_key = limit ? limit - 1 : 0;
 }
 
 static void method_destroy(sqlite3_pcache *cache)
 {
 	struct cache *c = (struct cache *)cache;
-	bool last;
 
 	method_truncate(cache, 0);
 	atomic_fetch_sub(&adapter.caches, 1);
 	/* Pages in the hands of another thread's reclaim leave in a moment, or when they are
 	 * next met. */
-	pthread_mutex_lock(&c->lock);
-	c->closed = true;
-	last = !c->nr_pooled;
-	pthread_mutex_unlock(&c->lock);
-	if (last)
+	if (index_close(&c->index))
 		cache_free(c);
 }
 
 static void method_shrink(sqlite3_pcache *cache)
 {
 	struct cache *c = (struct cache *)cache;
+	struct discards unheld = {.nr = 0};
+	struct head *h;
 
-	give_up_all(c);
-	if (c->purgeable)
-		discard_pooled(c, 0, true);
+	for (uint32_t i = 0; i <= c->index.mask; i++) {
+		struct entry *e = entry_from(c, i, 0, &h);
+
+		if (e && !e->allocated && !atomic_load_explicit(&e->held, memory_order_relaxed))
+			discard_key(c, &unheld, e->key, true);
+	}
+	discard_rest(c, &unheld, 0);
 }
 
 static const sqlite3_pcache_methods2 methods = {
@@ -618,6 +528,13 @@ int foliage_sqlite_install(void)
 	return sqlite3_config(SQLITE_CONFIG_PCACHE2, &methods);
 }
 
+/* The child has one thread, and none of the pool's. */
+static void forked(void)
+{
+	atomic_fetch_add(&adapter.forks, 1);
+	atomic_store(&adapter.indexes.examining, 0);
+}
+
 /* Preloaded or linked: before main(). What the environment says is checked here, where it can
  * still be refused. */
 static __attribute__((constructor)) void install(void)
@@ -625,7 +542,7 @@ static __attribute__((constructor)) void install(void)
 	char message[200] = "";
 
 	adapter.pool = open_pool(message, sizeof(message));
-	if (adapter.pool)
+	if (adapter.pool && !pthread_atfork(NULL, NULL, forked))
 		foliage_sqlite_install();
 	else
 		fprintf(stderr, "foliage: SQLite keeps its own page cache: %s\n", message);
@@ -641,5 +558,6 @@ int foliage_sqlite_stats(struct foliage_sqlite_stats *stats)
 	stats->unpurgeable_bytes = atomic_load(&adapter.unpurgeable_bytes);
 	stats->overflow_bytes = atomic_load(&adapter.overflow_bytes);
 	stats->overflows = atomic_load(&adapter.overflows);
+	stats->index_bytes = atomic_load(&adapter.indexes.bytes);
 	return 0;
 }

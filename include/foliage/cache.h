@@ -94,6 +94,21 @@ enum {
 	FOLIAGE_GROUPS_MAX = 1024
 };
 
+/* For a program that finds pages by an index of its own and holds them by marks of its own, without a
+ * word to the pool. Whoever is about to take pages away asks it in three steps, in one thread, the
+ * second possibly left out. Locks of the pool may be held: do not call it. */
+enum foliage_leaving {
+	/* These pages may leave. Write that where your index leads. A thread that finds a page sets
+	 * its mark first, looks at that note then, and if it is there takes the mark back and calls
+	 * foliage_pool_fetch(). Neither needs a fence, but from the compiler. */
+	FOLIAGE_LEAVING_WARN,
+	/* All threads have passed a barrier since: bit i for pages[i] that is marked, which stays. */
+	FOLIAGE_LEAVING_ASK,
+	/* What is still there stays. No pages are named. A note may be taken back once no thread is
+	 * between its first step and this, and while a pin of the pool holds the page. */
+	FOLIAGE_LEAVING_DONE,
+};
+
 struct foliage_pool_options {
 	uint64_t bytes;      /* the budget; at least FOLIAGE_POOL_MIN */
 	uint64_t max_bytes;  /* what foliage_pool_resize() may ask, up to 8 x `bytes`; 0: `bytes` */
@@ -106,6 +121,10 @@ struct foliage_pool_options {
 	/* The page leaves the pool, evicted or discarded: a last look. No locks are held; do not
 	 * call the pool. */
 	void (*dropped)(void *ctx, const struct foliage_page *page);
+	/* See enum foliage_leaving; at most 64 pages at a time. NULL: you hold pages only by pins. Pages
+	 * that you discard, truncate or rename must not be marked. */
+	uint64_t (*leaving)(void *ctx, struct foliage_page *const *pages, uint32_t nr,
+			    enum foliage_leaving step);
 	/* Reclaim met only dirty pages: write some. No locks are held; called by a thread that
 	 * needs room. */
 	void (*dirty)(void *ctx);
@@ -114,7 +133,8 @@ struct foliage_pool_options {
 				at most FOLIAGE_GROUPS_MAX */
 };
 
-/* 0; -EINVAL with the reason in `message` (may be NULL); -ENOMEM; -EAGAIN: no pthread key left. */
+/* 0; -EINVAL with the reason in `message` (may be NULL); -ENOMEM; -EAGAIN: no pthread key left;
+ * -ENOSYS: `leaving` needs membarrier(2), which the system does not have. */
 FOLIAGE_API int foliage_pool_create(const struct foliage_pool_options *options,
 				    struct foliage_pool **pool, char *message,
 				    size_t message_bytes);
@@ -165,6 +185,10 @@ enum foliage_unpin {
 };
 FOLIAGE_API int foliage_pool_unpin(struct foliage_pool *pool, struct foliage_page *page,
 				   unsigned int flags);
+
+/* You found a page by yourself and hold it, by a pin or a mark: this is an access that counts, and a
+ * hit. 0 or -ECHILD. */
+FOLIAGE_API int foliage_pool_touch(struct foliage_pool *pool, struct foliage_page *page);
 
 /* Drop a page that you have not pinned: 0 or -ENOENT. */
 FOLIAGE_API int foliage_pool_discard(struct foliage_pool *pool, uint64_t object, uint64_t index);
