@@ -187,7 +187,6 @@ static int fill_pool(struct pool *p, const struct foliage_pool_options *o, char 
 	pool_local_init(p);
 	if (o->leaving && !p->can_local)
 		return bad(message, bytes, -ENOSYS, "the system has no membarrier(2)");
-	atomic_store(&p->local, o->leaving != NULL);
 	rc = make_alive(p);
 	if (!rc)
 		rc = make_tables(p, o, message, bytes);

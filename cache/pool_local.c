@@ -81,11 +81,16 @@ static bool alone(const struct pool *p)
 	return !t || (t == pool_last.thread && pool_last.pool == p && !t->next);
 }
 
+static void barrier_of_all(void)
+{
+	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
 void pool_barrier(struct pool *p)
 {
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load(&p->local))
-		syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+		barrier_of_all();
 }
 
 static uint64_t find_slot(struct pool_slot *const *slots, uint32_t nr, const struct pool_slot *s)
@@ -103,12 +108,13 @@ struct own_pages {
 	uint8_t of[MIN_LRU_BATCH]; /* slots[of[i]] has pages[i] */
 };
 
-static void warn_own(struct pool *p, struct pool_slot *const *slots, uint32_t nr,
+/* True: a barrier is needed. */
+static bool warn_own(struct pool *p, struct pool_slot *const *slots, uint32_t nr,
 		     struct own_pages *own)
 {
 	own->nr = 0;
 	if (!p->self.leaving)
-		return;
+		return false;
 	for (uint32_t i = 0; i < nr; i++) {
 		/* Not what a rekey left behind. */
 		if (slot_space(slots[i]) || !__atomic_load_n(&slots[i]->data, __ATOMIC_RELAXED))
@@ -116,7 +122,7 @@ static void warn_own(struct pool *p, struct pool_slot *const *slots, uint32_t nr
 		own->of[own->nr] = (uint8_t)i;
 		own->pages[own->nr++] = slot_page(slots[i]);
 	}
-	p->self.leaving(p->self.ctx, own->pages, own->nr, FOLIAGE_LEAVING_WARN);
+	return p->self.leaving(p->self.ctx, own->pages, own->nr, FOLIAGE_LEAVING_WARN);
 }
 
 static uint64_t ask_own(struct pool *p, const struct own_pages *own)
@@ -137,18 +143,14 @@ void pool_held_done(struct pool *p)
 		p->self.leaving(p->self.ctx, NULL, 0, FOLIAGE_LEAVING_DONE);
 }
 
-uint64_t pool_held(struct pool *p, struct pool_slot *const *slots, uint32_t nr)
+static uint64_t held_by_threads(struct pool *p, struct pool_slot *const *slots, uint32_t nr,
+				bool passed)
 {
-	struct own_pages own;
 	uint64_t held = 0;
 
-	warn_own(p, slots, nr, &own);
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load(&p->local))
-		return 0;
 	pthread_mutex_lock(&p->threads_lock);
-	if (own.nr || !alone(p))
-		pool_barrier(p);
+	if (!passed && !alone(p))
+		barrier_of_all();
 	for (struct pool_thread *t = p->threads; t; t = t->next)
 		for (int i = 0; i < POOL_HELD; i++) {
 			struct pool_slot *s =
@@ -158,7 +160,27 @@ uint64_t pool_held(struct pool *p, struct pool_slot *const *slots, uint32_t nr)
 				held |= find_slot(slots, nr, s);
 		}
 	pthread_mutex_unlock(&p->threads_lock);
+	return held;
+}
+
+uint64_t pool_held(struct pool *p, struct pool_slot *const *slots, uint32_t nr)
+{
+	struct own_pages own;
+	uint64_t held = 0;
+	bool passed = warn_own(p, slots, nr, &own);
+
+	atomic_thread_fence(memory_order_seq_cst);
+	if (passed)
+		barrier_of_all();
+	if (atomic_load(&p->local))
+		held = held_by_threads(p, slots, nr, passed);
 	return held | ask_own(p, &own);
+}
+
+/* May anybody hold pages other than by counted pins? */
+static bool may_hold(struct pool *p)
+{
+	return p->self.leaving || atomic_load(&p->local);
 }
 
 void pool_taken(void *ctx, const foliage_folio *ids, uint32_t nr)
@@ -168,7 +190,7 @@ void pool_taken(void *ctx, const foliage_folio *ids, uint32_t nr)
 	struct pool_thread *t;
 	uint64_t held;
 
-	if (!atomic_load(&p->local) || nr > MIN_LRU_BATCH)
+	if (!may_hold(p) || nr > MIN_LRU_BATCH)
 		return;
 	for (uint32_t i = 0; i < nr; i++)
 		slots[i] = pool_slot(p, (uint64_t)ids[i]);
@@ -187,7 +209,7 @@ void pool_given_back(void *ctx)
 	struct pool *p = ctx;
 	struct pool_thread *t;
 
-	if (!atomic_load(&p->local))
+	if (!may_hold(p))
 		return;
 	t = pool_thread(p);
 	if (!t->examines)

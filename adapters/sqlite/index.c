@@ -131,7 +131,7 @@ static void insert_locked(struct index *x, struct head *h)
 	struct entry *e = place(x, h);
 
 	e->allocated = !h->pooled;
-	atomic_store_explicit(&e->leaving, atomic_load(&x->all->examining) && h->pooled,
+	atomic_store_explicit(&e->leaving, h->pooled ? LEAVING_PASSED : LEAVING_NOT,
 			      memory_order_relaxed);
 	atomic_store_explicit(&e->held, HELD_BY_PIN, memory_order_relaxed);
 	atomic_store_explicit(&e->head, h, memory_order_release);
@@ -150,7 +150,7 @@ void index_insert(struct index *x, struct cache *c, struct head *h)
 
 static void bury(struct index *x, struct entry *e)
 {
-	atomic_store_explicit(&e->leaving, 1, memory_order_relaxed);
+	atomic_store_explicit(&e->leaving, LEAVING_PASSED, memory_order_relaxed);
 	atomic_store_explicit(&e->held, HELD_NOT, memory_order_relaxed);
 	atomic_store_explicit(&e->head, BURIED, memory_order_relaxed);
 	count_page(x, -1);
@@ -189,7 +189,7 @@ void index_hold_pin(struct index *x, struct head *h)
 	pthread_mutex_lock(&x->lock);
 	h->entry = find(x, h);
 	if (!atomic_load(&x->all->examining))
-		atomic_store_explicit(&h->entry->leaving, 0, memory_order_relaxed);
+		atomic_store_explicit(&h->entry->leaving, LEAVING_NOT, memory_order_relaxed);
 	atomic_store_explicit(&h->entry->held, HELD_BY_PIN, memory_order_relaxed);
 	pthread_mutex_unlock(&x->lock);
 }
@@ -218,25 +218,32 @@ bool index_bury(struct index *x, struct head *h)
 	return last;
 }
 
-void index_warn(struct index *x, struct head *h)
+bool index_warn(struct index *x, struct head *h)
 {
+	bool news = false;
 	struct entry *e;
 
 	pthread_mutex_lock(&x->lock);
 	e = find(x, h);
-	if (e)
-		atomic_store_explicit(&e->leaving, 1, memory_order_relaxed);
+	if (e && e->leaving != LEAVING_PASSED) {
+		atomic_store_explicit(&e->leaving, LEAVING_NOTED, memory_order_relaxed);
+		news = true;
+	}
 	pthread_mutex_unlock(&x->lock);
+	return news;
 }
 
 bool index_is_marked(struct index *x, struct head *h)
 {
+	bool marked = false;
 	struct entry *e;
-	bool marked;
 
 	pthread_mutex_lock(&x->lock);
 	e = find(x, h);
-	marked = e && atomic_load_explicit(&e->held, memory_order_acquire) == HELD_BY_MARK;
+	if (e && e->leaving != LEAVING_NOT) {
+		atomic_store_explicit(&e->leaving, LEAVING_PASSED, memory_order_relaxed);
+		marked = atomic_load_explicit(&e->held, memory_order_acquire) == HELD_BY_MARK;
+	}
 	pthread_mutex_unlock(&x->lock);
 	return marked;
 }

@@ -8,7 +8,8 @@
  * reads the other; reclaim writes the other, makes all threads pass a barrier, and reads the one (enum
  * foliage_leaving). So a page is found and held, and let go of, by a few plain instructions on memory
  * that no other thread writes, without the pool. Where `leaving` stands the pool is asked, and
- * afterwards it may be taken back.
+ * afterwards it may be taken back. A new page begins with it, so that pages which nobody wants again
+ * leave without a barrier.
  *
  * The lock is for everything but that: the owner adds, removes and moves entries under it, others look
  * at entries and bury them. A buried entry still keeps searches going, until the table is made anew.
@@ -35,13 +36,15 @@ struct head {
 	uint32_t key, touched;       /* touched: when the pool was last told of an access */
 };
 
+/* NOTED: since then threads have not passed a barrier for certain. */
+enum leaving { LEAVING_NOT, LEAVING_NOTED, LEAVING_PASSED };
 enum held { HELD_NOT, HELD_BY_MARK, HELD_BY_PIN };
 
 struct entry {
 	struct head *_Atomic head; /* NULL: free, and searches end here */
 	uint32_t key;
 	_Atomic uint8_t held;    /* enum held; written by the owner */
-	_Atomic uint8_t leaving; /* written under the lock */
+	_Atomic uint8_t leaving; /* enum leaving; written under the lock */
 	bool allocated;          /* the head has no page of the pool: never leaves by itself */
 };
 
@@ -124,8 +127,8 @@ bool index_close(struct index *x);
 
 /* The page has left the pool; true: it was the last of a closed index. */
 bool index_bury(struct index *x, struct head *h);
-/* Of options.leaving. */
-void index_warn(struct index *x, struct head *h);
+/* Of options.leaving: true: a barrier is needed. */
+bool index_warn(struct index *x, struct head *h);
 bool index_is_marked(struct index *x, struct head *h);
 
 #endif

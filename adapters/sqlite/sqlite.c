@@ -77,7 +77,7 @@ static void page_dropped(void *ctx, const struct foliage_page *page)
 static uint64_t pages_leaving(void *ctx, struct foliage_page *const *pages, uint32_t nr,
 			      enum foliage_leaving step)
 {
-	uint64_t held = 0;
+	uint64_t answer = 0;
 
 	(void)ctx;
 	if (step == FOLIAGE_LEAVING_WARN)
@@ -91,11 +91,11 @@ static uint64_t pages_leaving(void *ctx, struct foliage_page *const *pages, uint
 		if (!c)
 			continue;
 		if (step == FOLIAGE_LEAVING_WARN)
-			index_warn(&c->index, h);
+			answer |= index_warn(&c->index, h);
 		else if (index_is_marked(&c->index, h))
-			held |= UINT64_C(1) << i;
+			answer |= UINT64_C(1) << i;
 	}
-	return held;
+	return answer;
 }
 
 /* "64M"; 0: not a size. */

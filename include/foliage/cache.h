@@ -100,9 +100,11 @@ enum {
 enum foliage_leaving {
 	/* These pages may leave. Write that where your index leads. A thread that finds a page sets
 	 * its mark first, looks at that note then, and if it is there takes the mark back and calls
-	 * foliage_pool_fetch(). Neither needs a fence, but from the compiler. */
+	 * foliage_pool_fetch(). Neither needs a fence, but from the compiler. The answer: not 0 if a
+	 * barrier is needed, because for one of the pages this was news, or somebody who wrote it has
+	 * not come to the next step yet. */
 	FOLIAGE_LEAVING_WARN,
-	/* All threads have passed a barrier since: bit i for pages[i] that is marked, which stays. */
+	/* All threads have passed a barrier since, if one was needed: bit i for pages[i] that is marked, which stays. */
 	FOLIAGE_LEAVING_ASK,
 	/* What is still there stays. No pages are named. A note may be taken back once no thread is
 	 * between its first step and this, and while a pin of the pool holds the page. */
