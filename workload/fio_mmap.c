@@ -5,10 +5,10 @@
  * for all of them, at their modelled size.
  *
  * What is modelled: the mapping's page tables, faults, fault-around, read-around and when it gives
- * up, the group's limit, reclaim in the faulting task, the flushing of statistics every two
- * seconds. What is left out: the group's memory that is not file pages (fio itself, page tables:
- * below a percent of 16 GiB), kswapd (no node is short of memory), TLBs, which hide accesses to the
- * hottest pages from the accessed bit for as long as they stay in.
+ * up, the group's limit and what it pays for besides file pages (page tables, index nodes, fio's own
+ * memory), reclaim in the faulting task, the flushing of statistics every two seconds. What is left
+ * out: kswapd (no node is short of memory), TLBs, which hide accesses to the hottest pages from the
+ * accessed bit for as long as they stay in.
  *
  * The published length is 600 s, of which the default runs a part. Refaults of a shorter run cannot be
  * compared, because blocks that are read for the first time do not count as refaults and become rarer;
@@ -35,6 +35,7 @@
 #include "base/bits.h"
 #include "machine/machine.h"
 #include "mm/types.h"
+#include "workload/interval.h"
 #include "workload/iops.h"
 #include "workload/published.h"
 #include "workload/suite_policies.h"
@@ -54,6 +55,15 @@ enum {
 	 * outside the lock; see docs/published.md. */
 	LOCK_RMAP_NS = 1400,
 	DEMO = 4,
+	/* What a job takes of the limit, in pages, for good: the tables of its mapping; the nodes of its
+	 * file's index, of 64 slots and 576 + 8 bytes, which hold a shadow where they hold no page; and
+	 * fio itself, anonymous: 28 pages a job and 1329 that all share. scripts/measure-fio-memcg.sh counts
+	 * on a real kernel; docs/published.md has what it found. */
+	TABLES = FILE_PAGES / 512 + 4,
+	NODES = FILE_PAGES / 64 + FILE_PAGES / 4096 + FILE_PAGES / 262144 + 1,
+	NODE_BYTES = 584,
+	KERNEL_PAGES = TABLES + NODES * NODE_BYTES / 4096,
+	PROCESS_PAGES = 28 + 1329 / JOBS,
 };
 
 const struct suite_param fio_mmap_params[FIO_NR_PARAMS] = {
@@ -242,6 +252,8 @@ static void job_main(struct task *t, void *arg)
 	struct machine *m = task_machine(t);
 	uint64_t addr = task_map_file(t, j->file, 0, FILE_PAGES, 0);
 
+	if (task_kalloc(t, KERNEL_PAGES + PROCESS_PAGES, false))
+		return;
 	if (j->kind->random)
 		task_madvise(t, addr, FILE_PAGES, ADVICE_RANDOM);
 	for (; task_now(t) < j->cell->ramp; j->loads++)
@@ -387,27 +399,25 @@ int fio_mmap_run(void *state, size_t task, struct err *err)
 /* ---- rows ---- */
 
 struct result {
-	double refaults, estimate, lock_wait;
+	struct interval refaults, estimate;
+	double lock_wait; /* there is one run of it */
 };
 
-/* Means over the runs; false: there was none. */
-static bool mean(const struct fio_mmap *s, const struct fio_mmap_case *c,
-		 const struct policy_choice *policy, bool lock, struct result *result)
+/* Over the runs; false: there was none. */
+static bool over_runs(const struct fio_mmap *s, const struct fio_mmap_case *c,
+		      const struct policy_choice *policy, bool lock, struct result *result)
 {
-	double nr = 0;
-
 	*result = (struct result){0};
 	for (size_t i = 0; i < s->nr_cells; i++) {
 		const struct cell *cell = &s->cells[i];
 
 		if (!cell->done || cell->which != c || cell->policy != policy || cell->lock != lock)
 			continue;
-		nr++;
-		result->refaults += (cell->refaults - result->refaults) / nr;
-		result->estimate += (cell->estimate - result->estimate) / nr;
+		interval_add(&result->refaults, cell->refaults);
+		interval_add(&result->estimate, cell->estimate);
 		result->lock_wait = cell->lock_wait;
 	}
-	return nr > 0;
+	return result->refaults.n > 0;
 }
 
 static struct suite_row *add_row(const struct fio_mmap *s, const struct fio_mmap_case *c,
@@ -434,21 +444,26 @@ static int policy_rows(const struct fio_mmap *s, const struct fio_mmap_case *c,
 	struct result result;
 	struct suite_row *row;
 
-	if (!mean(s, c, policy, false, &result))
+	if (!over_runs(s, c, policy, false, &result))
 		return 0;
-	row = add_row(s, c, "refault_per_read", policy->label, result.refaults, 5, report);
+	row = add_row(s, c, "refault_per_read", policy->label, result.refaults.mean, 5, report);
 	if (!row)
 		return -ENOMEM;
 	row->has_published = find(s, c, row->metric, name, &row->published);
-	if (s->options.check_scale && (!add_row(s, c, "refault_per_read_default", policy->label,
-						result.estimate, 5, report) ||
-				       !add_row(s, c, "default_deviation", policy->label,
-						result.estimate / result.refaults - 1, 4, report)))
+	if (result.refaults.n >= INTERVAL_RUNS &&
+	    !add_row(s, c, "refault_per_read_ci95", policy->label, interval_half(&result.refaults),
+		     5, report))
+		return -ENOMEM;
+	if (s->options.check_scale &&
+	    (!add_row(s, c, "refault_per_read_default", policy->label, result.estimate.mean, 5,
+		      report) ||
+	     !add_row(s, c, "default_deviation", policy->label,
+		      result.estimate.mean / result.refaults.mean - 1, 4, report)))
 		return -ENOMEM;
 	if (s->model.device <= 0 || c->remark)
 		return 0;
-	row = add_row(s, c, "iops", policy->label, iops_model_predict(&s->model, result.refaults),
-		      0, report);
+	row = add_row(s, c, "iops", policy->label,
+		      iops_model_predict(&s->model, result.refaults.mean), 0, report);
 	if (!row)
 		return -ENOMEM;
 	row->has_published = find(s, c, row->metric, name, &row->published);
@@ -464,10 +479,12 @@ static int ratio_row(const struct fio_mmap *s, const struct fio_mmap_case *c,
 	char label[192];
 	struct suite_row *row;
 
-	if (!mean(s, c, a, false, &ra) || !mean(s, c, b, false, &rb) || rb.refaults <= 0 ||
+	if (!over_runs(s, c, a, false, &ra) || !over_runs(s, c, b, false, &rb) ||
+	    rb.refaults.mean <= 0 ||
 	    (size_t)snprintf(label, sizeof(label), "%s/%s", a->label, b->label) >= sizeof(label))
 		return 0;
-	row = add_row(s, c, "refault_per_read_ratio", label, ra.refaults / rb.refaults, 4, report);
+	row = add_row(s, c, "refault_per_read_ratio", label, ra.refaults.mean / rb.refaults.mean, 4,
+		      report);
 	if (!row)
 		return -ENOMEM;
 	row->has_published = find(s, c, "refault_per_read", a->policy->name, &pa) &&
@@ -502,7 +519,7 @@ static int lock_rows(const struct fio_mmap *s, struct suite_report *report)
 		struct result result;
 		struct suite_row *row;
 
-		if (!mean(s, s->kind->lock_case, &s->policies.all[i], true, &result))
+		if (!over_runs(s, s->kind->lock_case, &s->policies.all[i], true, &result))
 			continue;
 		row = add_row(s, s->kind->lock_case, "lock_wait_s", s->policies.all[i].label,
 			      result.lock_wait, 2, report);

@@ -8,11 +8,11 @@
 #include "workload/grid.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "workload/interval.h"
 #include "workload/published.h"
 #include "workload/suite_policies.h"
 
@@ -109,39 +109,18 @@ int grid_run(void *state, size_t task, struct err *err)
 
 /* ---- rows ---- */
 
-/* Student's t for 95 % and n - 1 degrees of freedom. */
-static double student(size_t n)
+/* Over the runs that were done. */
+static struct interval over_runs(const struct grid *g, size_t which, size_t policy, size_t metric)
 {
-	static const double t[] = {0,     0,     12.706, 4.303, 3.182, 2.776,
-				   2.571, 2.447, 2.365,  2.306, 2.262};
+	struct interval all = {0};
 
-	return n < sizeof(t) / sizeof(t[0]) ? t[n] : 1.96 + 2.4 / (double)(n - 1);
-}
-
-/* Mean over the runs and half the interval; how many there were. */
-static size_t mean(const struct grid *g, size_t which, size_t policy, size_t metric, double *value,
-		   double *half)
-{
-	double sum = 0, squares = 0;
-	size_t n = 0;
-
-	for (size_t run = 0; run < g->options.runs; run++) {
-		const struct result *r = result_of(g, which, policy, run);
-
-		if (!r->done)
-			continue;
-		sum += r->metrics[metric];
-		n++;
-	}
-	*value = n ? sum / (double)n : 0;
 	for (size_t run = 0; run < g->options.runs; run++) {
 		const struct result *r = result_of(g, which, policy, run);
 
 		if (r->done)
-			squares += (r->metrics[metric] - *value) * (r->metrics[metric] - *value);
+			interval_add(&all, r->metrics[metric]);
 	}
-	*half = n > 1 ? student(n) * sqrt(squares / (double)(n - 1) / (double)n) : 0;
-	return n;
+	return all;
 }
 
 static struct suite_row *add_row(const struct grid *g, size_t which, const char *metric,
@@ -174,20 +153,19 @@ static int metric_rows(const struct grid *g, size_t which, size_t policy,
 {
 	for (size_t k = 0; k < g->kind->nr_metrics; k++) {
 		const struct grid_metric *metric = &g->kind->metrics[k];
-		double value, half;
-		size_t n = mean(g, which, policy, k, &value, &half);
+		const struct interval runs = over_runs(g, which, policy, k);
 		struct suite_row *row;
 
-		if (!n)
+		if (!runs.n)
 			continue;
-		row = add_row(g, which, metric->name, "", g->policies.all[policy].label, value,
+		row = add_row(g, which, metric->name, "", g->policies.all[policy].label, runs.mean,
 			      metric->decimals, report);
 		if (!row)
 			return -ENOMEM;
 		row->has_published = published_of(g, which, k, policy, &row->published);
-		if (n >= 3 &&
-		    !add_row(g, which, metric->name, "_ci95", g->policies.all[policy].label, half,
-			     metric->decimals, report))
+		if (runs.n >= INTERVAL_RUNS &&
+		    !add_row(g, which, metric->name, "_ci95", g->policies.all[policy].label,
+			     interval_half(&runs), metric->decimals, report))
 			return -ENOMEM;
 	}
 	return 0;
@@ -197,17 +175,18 @@ static int ratio_rows(const struct grid *g, size_t which, size_t a, size_t b,
 		      struct suite_report *report)
 {
 	for (size_t k = 0; k < g->kind->nr_metrics; k++) {
-		double va, vb, half, pa, pb;
+		const struct interval ra = over_runs(g, which, a, k),
+				      rb = over_runs(g, which, b, k);
+		double pa, pb;
 		char label[192];
 		struct suite_row *row;
 
-		if (!mean(g, which, a, k, &va, &half) || !mean(g, which, b, k, &vb, &half) ||
-		    vb <= 0 ||
+		if (!ra.n || !rb.n || rb.mean <= 0 ||
 		    (size_t)snprintf(label, sizeof(label), "%s/%s", g->policies.all[a].label,
 				     g->policies.all[b].label) >= sizeof(label))
 			continue;
-		row = add_row(g, which, g->kind->metrics[k].name, "_ratio", label, va / vb, 4,
-			      report);
+		row = add_row(g, which, g->kind->metrics[k].name, "_ratio", label,
+			      ra.mean / rb.mean, 4, report);
 		if (!row)
 			return -ENOMEM;
 		row->has_published =

@@ -13,6 +13,7 @@
 
 #include "base/bits.h"
 #include "workload/fio_read.h"
+#include "workload/interval.h"
 #include "workload/suite_policies.h"
 
 struct fio_suite {
@@ -188,6 +189,24 @@ static int metric_row(const struct fio_suite *s, size_t theta, const char *metri
 	return 0;
 }
 
+/* Half the 95 % interval of refaults a read, from three runs on. */
+static int interval_row(const struct fio_suite *s, size_t theta, size_t policy,
+			struct suite_report *report)
+{
+	struct interval runs = {0};
+
+	for (size_t run = 0; run < s->options.runs; run++) {
+		const struct fio_read_cell *cell = &cells_of(s, theta, run)[policy];
+
+		if (cell->accesses)
+			interval_add(&runs, refaults_per_read(cell));
+	}
+	if (runs.n < INTERVAL_RUNS)
+		return 0;
+	return metric_row(s, theta, "refault_per_read_ci95", &s->policies.all[policy],
+			  interval_half(&runs), 5, report);
+}
+
 /* How much better one policy is than another: where a common error cancels. */
 static int ratio_row(const struct fio_suite *s, size_t theta, size_t a, size_t b,
 		     struct suite_report *report)
@@ -227,6 +246,8 @@ static int policy_rows(const struct fio_suite *s, size_t theta, size_t policy,
 		return 0;
 	refaults = refaults_per_read(&sum);
 	r = metric_row(s, theta, "refault_per_read", sum.policy, refaults, 5, report);
+	if (!r)
+		r = interval_row(s, theta, policy, report);
 	if (!r)
 		r = metric_row(s, theta, "iops", sum.policy,
 			       iops_model_predict(&s->model, refaults), 0, report);

@@ -37,4 +37,12 @@ run 0 bench mysql-like --demo --policy all --format csv
 same "policies of the machine only" "$(grep -c ",lru," out)" 0
 has out ",mglru-6.12,"
 
+# From three runs on each mean has its interval, whether a suite is a grid or not.
+for suite in mysql-like fio-tight; do
+	run 0 bench $suite --demo --runs 3 --policy mglru,fg --format csv
+	same "$suite: intervals" "$(grep -c '_ci95,fg,' out)" "$(grep -v _ci95 out | grep -v iops | grep -c ',fg,')"
+	run 0 bench $suite --demo --runs 2 --policy mglru,fg --format csv
+	same "$suite: none of two" "$(grep -c _ci95 out)" 0
+done
+
 finish

@@ -13,9 +13,11 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/bits.h"
 #include "workload/csv.h"
 #include "workload/data.h"
 #include "workload/fio_read.h"
+#include "workload/interval.h"
 #include "workload/kernel_compare.h"
 #include "workload/published.h"
 
@@ -305,6 +307,27 @@ static void deviations(void **state)
 	assert_false(suite_row_deviation(&row, &deviation));
 }
 
+/* 2, 4, 4, 4, 5, 5, 7, 9: mean 5, variance 32 / 7, t of 7 degrees 2.365. */
+static void intervals(void **state)
+{
+	static const double values[] = {2, 4, 4, 4, 5, 5, 7, 9};
+	struct interval i = {0};
+
+	(void)state;
+	assert_true(interval_half(&i) == 0);
+	for (size_t k = 0; k < ARRAY_SIZE(values); k++) {
+		interval_add(&i, values[k]);
+		assert_int_equal(i.n, k + 1);
+		assert_true(k || interval_half(&i) == 0);
+	}
+	assert_true(fabs(i.mean - 5) < 1e-12);
+	assert_true(fabs(interval_half(&i) - 2.365 * sqrt(32.0 / 7 / 8)) < 1e-9);
+	/* More values than the table of t has: the formula behind it, within half a percent. */
+	for (size_t k = 0; k < 3 * ARRAY_SIZE(values); k++)
+		interval_add(&i, values[k % ARRAY_SIZE(values)]);
+	assert_true(fabs(interval_half(&i) / (2.0395 * sqrt(128.0 / 31 / 32)) - 1) < 0.005);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +342,7 @@ int main(void)
 		cmocka_unit_test(fio_read_sets_time),
 		cmocka_unit_test(model_fits_what_it_is),
 		cmocka_unit_test(deviations),
+		cmocka_unit_test(intervals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
