@@ -496,7 +496,7 @@ static const struct foliage_knob knobs[] = {
 		"reach of a refault that counts for the balance of anon and file, in parts of the "
 		"room of both"),
 	REAL_KNOB(balance_window, 0.25, 0.01, 16,
-		  "rooms of both that come in between two halvings of these counts"),
+		  "rooms of both that are evicted between two halvings of these counts"),
 	UINT_KNOB(balance_min, 512, 1, 1 << 20, "pages that this takes at least"),
 	UINT_KNOB(balance_cost, 200, 0, 100000,
 		  "what refaults of either type cost, beside swappiness : 200 - swappiness"),

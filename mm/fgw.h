@@ -50,7 +50,7 @@ struct fgw_knobs {
 	double stale;   /* turnovers without use after which M's tail goes before P's; 0: never */
 	double balance; /* a refault counts for the balance of the types when so much of both
 				  came in of its type since, in parts of the room of both */
-	double balance_window; /* of the room of both: the time between two halvings */
+	double balance_window; /* of the room of both, evicted between two halvings */
 	uint32_t balance_min;  /* pages that this takes at least */
 	uint32_t balance_cost; /* of a page of either type, beside swappiness : 200 - swappiness */
 	uint32_t gate_scan;    /* lazy moves that one look for M's tail may make */
@@ -81,7 +81,7 @@ struct fgw_type {
 
 struct fgw_state {
 	struct fgw_type type[NR_TYPES];
-	uint64_t window; /* pages that came in, of both types, since the last halving */
+	uint64_t window; /* pages evicted, of both types, until the last halving */
 	uint64_t walked; /* sum of the clocks at the last page-table walk */
 };
 
@@ -188,6 +188,8 @@ void fgw_move_target(const struct foliage_engine *e, struct lruvec *lv, unsigned
 		     double pages);
 /* `nr` pages have come in: the clock may tick. */
 void fgw_tick(struct foliage_engine *e, struct lruvec *lv, unsigned int type, int64_t nr);
+/* The refaults that the types are compared by are halved when a window is over. */
+void fgw_pass_window(const struct foliage_engine *e, struct lruvec *lv);
 /* Put a folio that is on no list on F; on P, at its head or tail; on M, at the head of list `seq`. Take
  * it off. */
 void fgw_link_f(struct foliage_engine *e, struct lruvec *lv, folio_id id);

@@ -241,7 +241,9 @@ enum references fgw_references(struct foliage_engine *e, struct scan_control *sc
 }
 
 /* Pages that cannot go: being read, dirty, under write-back, not for this request. A batch that held
- * pages and freed none makes M of the type give next, and if that is no better, the other type. */
+ * pages and freed none makes M of the type give next, and if that is no better, the other type; but not
+ * when I/O was started or is on its way: swapping out frees a page at its end, and the type that was
+ * chosen is the one that can be spared. */
 enum stuck { STUCK_NOT, STUCK_P, STUCK_TYPE };
 
 /* What one pass over an lruvec remembers from batch to batch. */
@@ -262,12 +264,14 @@ static unsigned int type_of_batch(const struct foliage_engine *e, const struct l
 	return type;
 }
 
-static void note_batch(struct pass *p, unsigned int type, bool fruitless)
+static void note_batch(struct pass *p, unsigned int type, bool fruitless, bool waiting)
 {
 	if (!fruitless)
 		p->stuck[type] = STUCK_NOT;
-	else if (p->stuck[type] != STUCK_TYPE)
+	else if (p->stuck[type] == STUCK_NOT || (p->stuck[type] == STUCK_P && !waiting))
 		p->stuck[type]++;
+	else if (waiting)
+		return;
 	else /* both have been tried */
 		p->stuck[TYPE_ANON] = p->stuck[TYPE_FILE] = STUCK_NOT;
 }
@@ -287,9 +291,11 @@ static int evict(struct foliage_engine *e, struct lruvec *lv, struct scan_contro
 		.stale = (uint64_t)(k->stale * k->ticks),
 		.out = &set,
 	};
+	const uint64_t io = sc->seen.io + sc->seen.writeback;
 	int looked;
 
 	lruvec_lock(e, lv);
+	fgw_pass_window(e, lv);
 	s.type = type_of_batch(e, lv, p);
 	s.main = p->stuck[s.type] == STUCK_P;
 	looked = isolate(e, lv, sc, &s, want);
@@ -301,7 +307,8 @@ static int evict(struct foliage_engine *e, struct lruvec *lv, struct scan_contro
 	lruvec_unlock(e, lv, (uint32_t)looked);
 	if (set.nr)
 		freed = shrink_folio_list(e, sc, &set);
-	note_batch(p, s.type, !freed && (set.nr > s.fresh || s.unusable));
+	note_batch(p, s.type, !freed && (set.nr > s.fresh || s.unusable),
+		   sc->seen.io + sc->seen.writeback > io);
 	if (set.nr)
 		putback_folios(e, &set);
 	stat_add(e, lv, s.type == TYPE_ANON ? STAT_PGSTEAL_ANON : STAT_PGSTEAL_FILE, freed);

@@ -112,25 +112,6 @@ void fgw_move_target(const struct foliage_engine *e, struct lruvec *lv, unsigned
 
 /* ---- the clock ---- */
 
-/* The balance of the types is struck over one window for both, whatever their clocks do: the
- * present counts half, what was before the other half. */
-static void pass_window(const struct foliage_engine *e, struct lruvec *lv, uint64_t nr)
-{
-	const struct fgw_knobs *k = fgw_knobs(e);
-	double room = (double)fgw_room_of_both(lv);
-
-	lv->fgw->window += nr;
-	if ((double)lv->fgw->window < MAX(k->balance_window * room, (double)k->balance_min))
-		return;
-	lv->fgw->window = 0;
-	for (int type = 0; type < NR_TYPES; type++) {
-		struct fgw_type *t = &lv->fgw->type[type];
-
-		t->spared_before =
-			(t->spared_before + (uint64_t)atomic_exchange(&t->spared, 0)) / 2;
-	}
-}
-
 static void open_generation(struct foliage_engine *e, struct lruvec *lv, unsigned int type)
 {
 	struct fgw_type *t = &lv->fgw->type[type];
@@ -152,10 +133,36 @@ void fgw_tick(struct foliage_engine *e, struct lruvec *lv, unsigned int type, in
 	struct fgw_type *t = &lv->fgw->type[type];
 	uint64_t turnover = fgw_turnover(e, lv, type);
 
-	pass_window(e, lv, (uint64_t)nr);
 	for (t->tick += (uint64_t)nr * fgw_knobs(e)->ticks; t->tick >= turnover;
 	     t->tick -= turnover)
 		open_generation(e, lv, type);
+}
+
+/* ---- the balance of the types ---- */
+
+/* The balance of the types is struck over one window for both, whatever their clocks do: the
+ * present counts half, what was before the other half. Windows are measured in pages evicted, for that is
+ * what the balance decides on: of the pages that come in many may be freed by their owners and never be
+ * reclaimed (a compiler's memory), and a window of those would be over before a few had gone. */
+void fgw_pass_window(const struct foliage_engine *e, struct lruvec *lv)
+{
+	const struct fgw_knobs *k = fgw_knobs(e);
+	double room = (double)fgw_room_of_both(lv);
+	uint64_t gone = 0;
+
+	for (int type = 0; type < NR_TYPES; type++)
+		for (int main = 0; main < 2; main++)
+			gone += (uint64_t)counter_read(&lv->fgw->type[type].evicted[main]);
+	if ((double)(gone - lv->fgw->window) <
+	    MAX(k->balance_window * room, (double)k->balance_min))
+		return;
+	lv->fgw->window = gone;
+	for (int type = 0; type < NR_TYPES; type++) {
+		struct fgw_type *t = &lv->fgw->type[type];
+
+		t->spared_before =
+			(t->spared_before + (uint64_t)atomic_exchange(&t->spared, 0)) / 2;
+	}
 }
 
 /* ---- on and off the lists ---- */

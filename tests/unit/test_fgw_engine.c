@@ -311,22 +311,47 @@ static void spared_refaults(void **state)
 	}
 }
 
-/* Both counts are halved together, after a quarter of the room and 512 pages have come in. */
+/* Both counts are halved together, after 512 pages or a quarter of the room were evicted; pages that
+ * only come in, and may be freed by their owners, do not count. */
 static void balance_forgets(void **state)
 {
 	struct world *w = full_world("fgw");
+	struct lruvec *lv = world_lruvec(w, 0, 0);
 
 	(void)state;
 	type_of(w, TYPE_FILE)->spared_before = 300;
 	type_of(w, TYPE_ANON)->spared_before = 100;
 	counter_add(w->e, &type_of(w, TYPE_ANON)->spared, 50);
-	world_lruvec(w, 0, 0)->fgw->window = 0;
-	pass(w, 511);
+	lv->fgw->window = (uint64_t)(counter_read(&type_of(w, TYPE_FILE)->evicted[false]) +
+				     counter_read(&type_of(w, TYPE_FILE)->evicted[true]));
+	pass(w, 600);
+	counter_add(w->e, &type_of(w, TYPE_FILE)->evicted[true], 500);
+	counter_add(w->e, &type_of(w, TYPE_ANON)->evicted[false], 11);
+	fgw_pass_window(w->e, lv);
 	assert_int_equal(type_of(w, TYPE_FILE)->spared_before, 300);
-	pass(w, 1);
+	counter_add(w->e, &type_of(w, TYPE_FILE)->evicted[false], 1);
+	fgw_pass_window(w->e, lv);
 	assert_int_equal(type_of(w, TYPE_FILE)->spared_before, 150);
 	assert_int_equal(type_of(w, TYPE_ANON)->spared_before, 75);
 	assert_int_equal(counter_read(&type_of(w, TYPE_ANON)->spared), 0);
+	world_free(w);
+}
+
+/* Anon can be spared, and its device takes time: nothing is freed in this pass, and file is not taken
+ * instead. */
+static void swapping_out_keeps_its_turn(void **state)
+{
+	struct world *w = fgw_world("fgw", 1);
+	struct foliage_reclaim_request request = {.nr = 32, .swappiness = 60};
+
+	(void)state;
+	w->pageout = FOLIAGE_PAGEOUT_STARTED;
+	world_add_range(w, 0, 1000, FOLIAGE_FOLIO_ANON);
+	world_add_range(w, 1000, 1000, 0);
+	type_of(w, TYPE_FILE)->spared_before = 1000;
+	foliage_reclaim(w->e, &w->cpu, &request);
+	assert_int_equal(w->e->ops->size(w->e, world_lruvec(w, 0, 0), TYPE_FILE), 1000);
+	world_check(w);
 	world_free(w);
 }
 
@@ -544,6 +569,7 @@ int main(void)
 		cmocka_unit_test(spared_refaults),
 		cmocka_unit_test(balance_forgets),
 		cmocka_unit_test(stuck_type_passes_its_turn),
+		cmocka_unit_test(swapping_out_keeps_its_turn),
 		cmocka_unit_test(busy_probation_does_not_stop_reclaim),
 		cmocka_unit_test(without_io_anon_is_left_alone),
 		cmocka_unit_test(written_back_goes_next),
