@@ -213,9 +213,11 @@ void file_read_pages(struct task *t, uint32_t file, uint32_t first, uint32_t nr,
 		     bool async)
 {
 	struct machine *m = t->m;
-	struct io run = {.async = async};
+	struct io run = {0};
 
 	nr = MIN(nr, m->files[file].pages - MIN(first, m->files[file].pages));
+	/* Of a window only one page is waited for, and it need not be the one that is read alone. */
+	run.async = async || nr > 1;
 	for (uint32_t i = first; i < first + nr; i++) {
 		int32_t frame = NO_FRAME;
 
