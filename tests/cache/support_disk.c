@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/bits.h"
 #include "base/rng.h"
@@ -154,6 +155,22 @@ static ssize_t disk_preadv(void *ctx, int fd, const struct iovec *iov, int nr, u
 	return got;
 }
 
+/* Remember what is not safe yet. */
+static void pend(struct disk *d, uint64_t at, const void *data, uint64_t bytes)
+{
+	struct pending_write w = {.at = at, .bytes = bytes};
+
+	if (d->nr == d->room) {
+		d->room = 2 * d->room + 64;
+		d->writes = realloc(d->writes, d->room * sizeof(w));
+	}
+	if (data) {
+		w.data = malloc(bytes + 1);
+		memcpy(w.data, data, bytes);
+	}
+	d->writes[d->nr++] = w;
+}
+
 static ssize_t disk_pwritev(void *ctx, int fd, const struct iovec *iov, int nr, uint64_t at)
 {
 	struct disk *d = ctx;
@@ -162,21 +179,15 @@ static ssize_t disk_pwritev(void *ctx, int fd, const struct iovec *iov, int nr, 
 	(void)fd;
 	pthread_mutex_lock(&d->lock);
 	for (int i = 0; i < nr && !d->off; i++) {
-		struct pending_write w = {.at = at, .bytes = iov[i].iov_len};
+		uint64_t bytes = iov[i].iov_len;
 
-		if (at + w.bytes > d->max)
+		if (at + bytes > d->max)
 			abort();
-		if (d->nr == d->room) {
-			d->room = 2 * d->room + 64;
-			d->writes = realloc(d->writes, d->room * sizeof(w));
-		}
-		w.data = malloc(w.bytes + 1);
-		memcpy(w.data, iov[i].iov_base, w.bytes);
-		d->writes[d->nr++] = w;
-		memcpy(d->now + at, w.data, w.bytes);
-		at += w.bytes;
+		pend(d, at, iov[i].iov_base, bytes);
+		memcpy(d->now + at, iov[i].iov_base, bytes);
+		at += bytes;
 		d->size = MAX(d->size, at);
-		put += (ssize_t)w.bytes;
+		put += (ssize_t)bytes;
 	}
 	if (d->off)
 		put = -EIO;
@@ -213,13 +224,20 @@ static int disk_truncate(void *ctx, int fd, uint64_t size)
 {
 	struct disk *d = ctx;
 
+	int rc = 0;
+
 	(void)fd;
 	pthread_mutex_lock(&d->lock);
-	if (size < d->size)
-		memset(d->now + size, 0, d->size - size);
-	d->size = size;
+	if (d->off) {
+		rc = -EIO;
+	} else {
+		if (size < d->size)
+			memset(d->now + size, 0, d->size - size);
+		d->size = size;
+		pend(d, size, NULL, 0);
+	}
 	pthread_mutex_unlock(&d->lock);
-	return 0;
+	return rc;
 }
 
 void disk_init(struct disk *d, uint64_t max)
@@ -243,6 +261,24 @@ void disk_fini(struct disk *d)
 	free(d->safe);
 }
 
+static void survive(struct disk *d, const struct pending_write *w, uint64_t *rng)
+{
+	if (!w->data) {
+		if (w->at < d->safe_size)
+			memset(d->safe + w->at, 0, d->safe_size - w->at);
+		d->safe_size = w->at;
+		return;
+	}
+	for (uint64_t at = 0; at < w->bytes; at += 512) {
+		uint64_t bytes = MIN(w->bytes - at, UINT64_C(512));
+
+		if (splitmix64_below(rng, 4) == 0)
+			continue; /* torn */
+		memcpy(d->safe + w->at + at, w->data + at, bytes);
+		d->safe_size = MAX(d->safe_size, w->at + at + bytes);
+	}
+}
+
 void disk_cut(struct disk *d, uint64_t *rng)
 {
 	pthread_mutex_lock(&d->lock);
@@ -250,16 +286,64 @@ void disk_cut(struct disk *d, uint64_t *rng)
 	for (uint32_t i = 0; i < 2 * d->nr; i++) {
 		const struct pending_write *w = &d->writes[splitmix64_below(rng, d->nr)];
 
-		if (splitmix64_below(rng, 3) == 0)
-			continue;
-		for (uint64_t at = 0; at < w->bytes; at += 512) {
-			uint64_t bytes = MIN(w->bytes - at, UINT64_C(512));
-
-			if (splitmix64_below(rng, 4) == 0)
-				continue; /* torn */
-			memcpy(d->safe + w->at + at, w->data + at, bytes);
-			d->safe_size = MAX(d->safe_size, w->at + at + bytes);
-		}
+		if (splitmix64_below(rng, 3))
+			survive(d, w, rng);
 	}
 	pthread_mutex_unlock(&d->lock);
+}
+
+/* ---- several files ---- */
+
+struct disk *disks_of(struct disks *d, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		abort();
+	for (int i = 0; i < DISK_FILES; i++) {
+		uint64_t none = 0;
+
+		if (atomic_load(&d->ino[i]) == st.st_ino ||
+		    atomic_compare_exchange_strong(&d->ino[i], &none, st.st_ino) ||
+		    none == st.st_ino)
+			return &d->files[i];
+	}
+	abort();
+}
+
+static ssize_t disks_preadv(void *ctx, int fd, const struct iovec *iov, int nr, uint64_t at)
+{
+	return disk_preadv(disks_of(ctx, fd), fd, iov, nr, at);
+}
+
+static ssize_t disks_pwritev(void *ctx, int fd, const struct iovec *iov, int nr, uint64_t at)
+{
+	return disk_pwritev(disks_of(ctx, fd), fd, iov, nr, at);
+}
+
+static int disks_sync(void *ctx, int fd, bool data_only)
+{
+	return disk_sync(disks_of(ctx, fd), fd, data_only);
+}
+
+static int disks_truncate(void *ctx, int fd, uint64_t size)
+{
+	return disk_truncate(disks_of(ctx, fd), fd, size);
+}
+
+void disks_init(struct disks *d, uint64_t max)
+{
+	*d = (struct disks){.backend = {.preadv = disks_preadv,
+					.pwritev = disks_pwritev,
+					.sync = disks_sync,
+					.truncate = disks_truncate,
+					.ctx = d}};
+	for (int i = 0; i < DISK_FILES; i++)
+		disk_init(&d->files[i], max);
+}
+
+void disks_fini(struct disks *d)
+{
+	for (int i = 0; i < DISK_FILES; i++)
+		disk_fini(&d->files[i]);
 }

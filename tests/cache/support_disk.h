@@ -26,10 +26,13 @@ void faults_arm(struct faults *f, enum fault kind, uint64_t after, uint64_t repe
 
 struct pending_write {
 	uint64_t at, bytes;
-	char *data;
+	char *data; /* NULL: the file was cut to `at` bytes */
 };
 
-/* One file, in memory; the cache has a real one open, which stays empty. */
+enum { DISK_FILES = 4 };
+
+/* Files in memory; the cache has real ones open, which stay empty. Each has a disk, so that an fsync
+ * of one says nothing of the others. */
 struct disk {
 	struct io_backend backend;
 	pthread_mutex_t lock;
@@ -41,7 +44,18 @@ struct disk {
 };
 void disk_init(struct disk *d, uint64_t max);
 void disk_fini(struct disk *d);
-/* The power goes: some of what was written since the last fsync, in any order, sector by sector,
+
+struct disks {
+	struct io_backend backend;
+	struct disk files[DISK_FILES];
+	_Atomic uint64_t ino[DISK_FILES]; /* of the real ones, in the order of their first use */
+};
+void disks_init(struct disks *d, uint64_t max);
+void disks_fini(struct disks *d);
+/* The disk of the file that is open as fd. */
+struct disk *disks_of(struct disks *d, int fd);
+
+/* The power goes: some of what was written, or cut off, since the last fsync, in any order, sector by sector,
  * has made it. Everything fails from now on. */
 void disk_cut(struct disk *d, uint64_t *rng);
 
