@@ -30,10 +30,13 @@ struct node {
 	/* Held by writers together, alone by who changes the file beneath the cache. */
 	pthread_rwlock_t gate;
 	/* A change time that was shown while written data was in memory only, and what the file
-	 * system said when it had got the data: see data_attr(). Under the table's lock. */
+	 * system said when it had got the data: see data_attr(). Under the table's lock; `ctime` may
+	 * be looked at without. */
 	struct timespec shown, real;
-	enum { CTIME_REAL, CTIME_PENDING, CTIME_SHOWN } ctime;
+	_Atomic int ctime; /* enum node_ctime */
 };
+
+enum node_ctime { CTIME_REAL, CTIME_PENDING, CTIME_SHOWN };
 
 struct nodes {
 	pthread_mutex_t lock;
