@@ -10,6 +10,7 @@
 
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/outfile.h"
 #include "trace/merge.h"
 #include "trace/trace.h"
 #include "trace/write.h"
@@ -137,7 +138,9 @@ static int run(int argc, char **argv)
 	c.ins = argv + 1;
 	c.nr_ins = (size_t)operands - 1;
 	c.out = argv[operands];
-	code = convert(&c, &err);
+	code = outfile_check_inputs(c.out, c.nr_ins, c.ins, &err);
+	if (!code)
+		code = convert(&c, &err);
 	if (code == -EINTR && cli_interrupted)
 		return 130;
 	return code ? cli_fail("%s", err.text) : 0;

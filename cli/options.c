@@ -393,7 +393,7 @@ static int resolve_item(const struct size_item *item, uint64_t unique, uint32_t 
 	double size = floor(exact + 1e-6);
 
 	if (size > (double)UINT32_MAX - 1)
-		return err_set(err, -EINVAL, "a room of %.0f pages is too large", size);
+		return err_set(err, -EINVAL, "a room of %.10g pages is too large", size);
 	if (size >= FOLIAGE_ROOM_MIN) {
 		*pages = (uint32_t)size;
 		return 0;

@@ -90,6 +90,47 @@ int outfile_check(const char *path, struct err *err)
 	return r;
 }
 
+bool outfile_is_same(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	if (!strcmp(a, b))
+		return true;
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Devices and pipes lose nothing: /dev/null may be many outputs, a terminal input and output. */
+static bool is_special(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && !S_ISREG(st.st_mode);
+}
+
+int outfile_check_inputs(const char *path, size_t nr, char *const *inputs, struct err *err)
+{
+	if (is_stdout(path) || is_special(path))
+		return 0;
+	for (size_t i = 0; i < nr; i++) {
+		if (outfile_is_same(path, inputs[i]))
+			return err_set(err, -EINVAL, "%s: the output would replace the input %s",
+				       path, inputs[i]);
+	}
+	return 0;
+}
+
+int outfile_check_apart(const char *option, const char *path, const char *other_option,
+			const char *other, struct err *err)
+{
+	bool both = is_stdout(path) && is_stdout(other);
+
+	if (!both && (is_stdout(path) || is_stdout(other) || is_special(path) ||
+		      !outfile_is_same(path, other)))
+		return 0;
+	return err_set(err, -EINVAL, "%s and %s are both %s", option, other_option,
+		       both ? "standard output" : path);
+}
+
 int outfile_write(const char *path, const char *text, struct err *err)
 {
 	struct outfile output;

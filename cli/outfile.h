@@ -5,6 +5,8 @@
 #ifndef FOLIAGE_CLI_OUTFILE_H
 #define FOLIAGE_CLI_OUTFILE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "base/err.h"
@@ -28,5 +30,13 @@ int outfile_write(const char *path, const char *text, struct err *err);
 
 /* Whether outfile_open() would work, so that a long run is not for nothing. */
 int outfile_check(const char *path, struct err *err);
+
+/* Whether two names are of one file that is there: the same text, or a link to it. */
+bool outfile_is_same(const char *a, const char *b);
+/* -EINVAL if writing `path` would replace one of `nr` files that are read. */
+int outfile_check_inputs(const char *path, size_t nr, char *const *inputs, struct err *err);
+/* -EINVAL if two outputs, each with the name of its option, are one file or both standard output. */
+int outfile_check_apart(const char *option, const char *path, const char *other_option,
+			const char *other, struct err *err);
 
 #endif

@@ -23,7 +23,7 @@ static int check(int nr, char **paths, struct err *err)
 			err, -EINVAL,
 			"report: needs OUT.html and at least one FROM.json (foliage help report)");
 	for (int i = 1; i < nr; i++) {
-		if (!strcmp(paths[0], paths[i]))
+		if (outfile_is_same(paths[0], paths[i]))
 			return err_set(
 				err, -EINVAL,
 				"%s: is both the report and its source; the report comes first",

@@ -16,12 +16,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/bits.h"
 #include "cli/cli.h"
 #include "cli/jobs.h"
 #include "cli/options.h"
+#include "cli/outfile.h"
 #include "cli/table.h"
 #include "machine/room.h"
 #include "trace/trace.h"
@@ -378,20 +378,11 @@ static int check_values(const struct tune *tune, struct err *err)
 
 /* ---- traces ---- */
 
-static int same_file(const char *a, const char *b)
-{
-	struct stat x, y;
-
-	if (!strcmp(a, b))
-		return 1;
-	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 static int check_sides(const struct tune *tune, struct err *err)
 {
 	for (size_t i = 0; i < tune->dev.nr_paths; i++)
 		for (size_t j = 0; j < tune->val.nr_paths; j++)
-			if (same_file(tune->dev.paths[i], tune->val.paths[j]))
+			if (outfile_is_same(tune->dev.paths[i], tune->val.paths[j]))
 				return err_set(err, -EINVAL,
 					       "%s: searched on and validated on is the same file",
 					       tune->val.paths[j]);

@@ -48,6 +48,25 @@ refuses 'one trace, one policy and one size' replay t.txt --pages 10 --policy lr
 refuses 'one trace, one policy and one size' replay t.txt t.txt --pages 10 --policy lru --events e
 [ -e e ] && complain 'a file of events stayed'
 
+# No output replaces what it is made from, by whatever name, nor mixes with another output.
+cp t.txt kept.txt
+ln -s t.txt link.txt
+refuses 't.txt: the output would replace the input t.txt' replay t.txt --pages 10 --policy lru -o t.txt
+refuses 'link.txt: the output would replace the input t.txt' replay t.txt --pages 10 --policy lru -o link.txt
+refuses 'would replace the input' replay t.txt --pages 10 --policy fg --events ./t.txt
+refuses 'would replace the input' mrc t.txt --pages 10 --policy lru -o t.txt
+refuses 'would replace the input' mrc t.txt --pages 10 --policy lru --svg t.txt
+refuses 'would replace the input' convert t.txt --limit 5 t.txt
+refuses 'would replace the input' convert kept.txt t.txt link.txt
+cmp -s t.txt kept.txt || complain 'an input was replaced'
+refuses '--events and --output are both kept.txt' replay t.txt --pages 10 --policy fg --events kept.txt -o kept.txt
+refuses '--events and --output are both standard output' replay t.txt --pages 10 --policy fg --events -
+refuses '--svg and --output are both standard output' mrc t.txt --pages 10 --policy lru --svg - --format csv
+run 0 replay t.txt --pages 10 --policy fg --events /dev/null -o /dev/null
+run 0 replay t.txt --pages 10 --policy fg --events - -o /dev/null
+has out '# foliage events'
+rm kept.txt link.txt
+
 refuses 'needs one file of events' explain
 refuses 'needs --page N' explain t.txt
 refuses "'x' is not a count" explain t.txt --page x
