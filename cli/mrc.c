@@ -690,12 +690,14 @@ static int print_to(struct outfile *output, const char *path, printer print, con
 	return r;
 }
 
-/* The picture gets its name last: neither output appears when the other fails. */
+/* The picture is written first and gets its name last: neither output appears when the other fails. */
 static int write_all(const struct mrc *mrc, const struct request *request, struct err *err)
 {
 	struct outfile svg = {0}, text;
 	int r = request->svg ? print_to(&svg, request->svg, print_svg, mrc, request, err) : 0;
 
+	if (!r && request->svg)
+		r = outfile_flush(&svg, err);
 	if (!r)
 		r = print_to(&text, request->output, print_text, mrc, request, err);
 	if (!r)

@@ -300,7 +300,8 @@ static int parse_memory(const char *text, struct size_item *item, struct err *er
 	}
 	bytes = unit_bytes(end);
 	if (bytes <= 0)
-		return err_set(err, -EINVAL, "--memory: '%s' needs a unit, as in 64M, 1G or 10%%",
+		return err_set(err, -EINVAL,
+			       "--memory: '%s' needs a unit, K, M, G, T or %%, as in 64M or 10%%",
 			       text);
 	*item = (struct size_item){.value = value * bytes / PAGE_BYTES};
 	return 0;

@@ -43,6 +43,17 @@ int outfile_open(struct outfile *output, const char *path, struct err *err)
 	return fd;
 }
 
+int outfile_flush(struct outfile *output, struct err *err)
+{
+	int code = 0;
+
+	if (fflush(output->stream) || ferror(output->stream))
+		code = fail(output, errno ? -errno : -EIO, err);
+	if (code)
+		outfile_discard(output);
+	return code;
+}
+
 int outfile_commit(struct outfile *output, struct err *err)
 {
 	int code = 0;

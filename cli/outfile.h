@@ -21,6 +21,9 @@ struct outfile {
 /* Open a file of a temporary name next to `path`; something there that is not a regular file is
  * written in place. The message names the file. */
 int outfile_open(struct outfile *output, const char *path, struct err *err);
+/* What was printed has reached the file: a full disk is told before another output is printed. On
+ * failure nothing of it stays. */
+int outfile_flush(struct outfile *output, struct err *err);
 /* Make it whole under its name; on failure nothing of it stays. */
 int outfile_commit(struct outfile *output, struct err *err);
 void outfile_discard(struct outfile *output);

@@ -30,6 +30,7 @@ if [ -w /dev/full ]; then
 	"$foliage" $replay -o /dev/full 2>err
 	same 'status of -o on a full disk' $? 2
 	has err '/dev/full: No space left on device'
+	refuses '/dev/full: No space left on device' mrc t.txt --pages 30 --policy lru --svg /dev/full
 else
 	echo 'SKIP: no /dev/full'
 fi
