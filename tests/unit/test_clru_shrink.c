@@ -177,6 +177,28 @@ static void code_rotates(void **state)
 	}
 }
 
+/* Anon that is referenced through an executable mapping is no code. */
+static void executable_anon_does_not_rotate(void **state)
+{
+	struct world *w = world_new("clru", NULL);
+	struct scan_control sc = active_scan(w);
+
+	(void)state;
+	w->swap_free = 1000;
+	world_fill(w, 0, 40, FOLIAGE_FOLIO_ANON | FOLIAGE_FOLIO_MAPPED);
+	world_activate(w, 0, 40);
+	foliage_flush_stats(w->e);
+	w->vma_flags = FOLIAGE_VMA_EXEC;
+	w->table.young[0] = 0x5;
+	clru_shrink_lruvec(w->e, w->lv, &sc);
+	assert_int_equal(world_size(w, LIST_INACTIVE_ANON), 32);
+	assert_int_equal(world_head(w, LIST_INACTIVE_ANON, 31), 0);
+	assert_int_equal(world_head(w, LIST_INACTIVE_ANON, 29), 2);
+	assert_int_equal(world_stat(w, STAT_PGROTATE_ANON), 0);
+	world_check(w);
+	world_free(w);
+}
+
 /* An active list that may not be deactivated is not scanned; its budget is used up, and the caller
  * is told. */
 static void deactivation_refused(void **state)
@@ -372,6 +394,20 @@ static void proportional_tail(void **state)
 	assert_int_equal(world_stat(w, STAT_PGSCAN_FILE), 32);
 	world_check(w);
 	world_free(w);
+
+	/* Less than a round: 3,268 * 100 / 3,301 = 99 %, file may scan 34 in all. */
+	w = world_new("clru", NULL);
+	sc = world_scan(w);
+	w->swap_free = 1000;
+	world_fill(w, 0, 3300, FOLIAGE_FOLIO_ANON | FOLIAGE_FOLIO_SWAPCACHE);
+	world_fill(w, 10000, 3400, 0);
+	sc.swappiness = 100;
+	sc.priority = 0;
+	clru_shrink_lruvec(w->e, w->lv, &sc);
+	assert_int_equal(world_stat(w, STAT_PGSCAN_ANON), 32);
+	assert_int_equal(world_stat(w, STAT_PGSCAN_FILE), 34);
+	world_check(w);
+	world_free(w);
 }
 
 /* Global direct reclaim at priority 12 spends all its budgets; below that, and for a memcg's limit,
@@ -472,14 +508,23 @@ static void reclaim_costs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(decision_table),  cmocka_unit_test(verdicts_move),
-		cmocka_unit_test(deactivation),    cmocka_unit_test(deactivation_forgets),
-		cmocka_unit_test(code_rotates),    cmocka_unit_test(deactivation_refused),
-		cmocka_unit_test(forced),          cmocka_unit_test(zones),
-		cmocka_unit_test(no_unmap),        cmocka_unit_test(large),
-		cmocka_unit_test(isolation_limit), cmocka_unit_test(proportional_tail),
-		cmocka_unit_test(whole_budget),    cmocka_unit_test(anon_ages),
-		cmocka_unit_test(sessions),        cmocka_unit_test(reclaim_costs),
+		cmocka_unit_test(decision_table),
+		cmocka_unit_test(verdicts_move),
+		cmocka_unit_test(deactivation),
+		cmocka_unit_test(deactivation_forgets),
+		cmocka_unit_test(code_rotates),
+		cmocka_unit_test(deactivation_refused),
+		cmocka_unit_test(forced),
+		cmocka_unit_test(zones),
+		cmocka_unit_test(no_unmap),
+		cmocka_unit_test(large),
+		cmocka_unit_test(executable_anon_does_not_rotate),
+		cmocka_unit_test(isolation_limit),
+		cmocka_unit_test(proportional_tail),
+		cmocka_unit_test(whole_budget),
+		cmocka_unit_test(anon_ages),
+		cmocka_unit_test(sessions),
+		cmocka_unit_test(reclaim_costs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

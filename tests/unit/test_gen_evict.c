@@ -100,6 +100,7 @@ static void test_sorted_count(void **unused)
 	assert_int_equal(gen_evict(w->e, root(w), &sc, 30, 60), 60);
 	assert_int_equal(w->nr_evicted, 0);
 	assert_int_equal(stat_of_root(w, STAT_PROTECTED), 90);
+	assert_int_equal(stat_of_root(w, STAT_PGREFILL), 90);
 	world_check(w);
 	world_free(w);
 }
@@ -271,6 +272,24 @@ static void test_no_io(void **unused)
 		world_check(w);
 		world_free(w);
 	}
+}
+
+/* Folios that cannot be isolated fill a batch as those do that can. */
+static void test_batch_of_skipped(void **unused)
+{
+	struct world *w = world_window("mglru", 7, 4);
+	struct scan_control sc = control(w);
+
+	(void)unused;
+	for (uint32_t page = 0; page < 20; page++)
+		put(w, page, FOLIAGE_FOLIO_ANON, 4, 0);
+	sc.gfp_io = false;
+	sc.batch = 5;
+	assert_int_equal(gen_evict(w->e, root(w), &sc, 64, 201), 5);
+	assert_int_equal(w->nr_evicted, 0);
+	assert_true(at_tail(w, 5));
+	world_check(w);
+	world_free(w);
 }
 
 /* ---- survivors ---- */
@@ -776,6 +795,7 @@ int main(void)
 		cmocka_unit_test(test_sort_zone),
 		cmocka_unit_test(test_unevictable),
 		cmocka_unit_test(test_no_io),
+		cmocka_unit_test(test_batch_of_skipped),
 		cmocka_unit_test(test_survivors),
 		cmocka_unit_test(test_held),
 		cmocka_unit_test(test_no_unmap),
