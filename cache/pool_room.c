@@ -334,14 +334,11 @@ static bool make_progress(struct pool *p, struct pool_thread *t, enum lack lack,
 	return lack == LACK_FRAME && take_over(p, t, kind, 0);
 }
 
-/* Known to have no room, and nobody has let go of a page since. Never of a program with marks of its
- * own, which takes them back without a word. */
+/* Known to have no room, and nobody has let go of a page since. */
 static bool known_starved(struct pool *p, const struct pool_ask *ask, enum lack lack)
 {
 	uint32_t starved = atomic_load(&p->starved);
 
-	if (p->self.leaving)
-		return false;
 	return lack == LACK_GROUP ? starved & STARVED_GROUP && group_is_stuck(ask->group)
 				  : starved & STARVED_POOL;
 }
@@ -414,6 +411,14 @@ int pool_make_room(struct pool *p, struct pool_thread *t, const struct pool_ask 
 }
 
 /* ---- from outside ---- */
+
+int foliage_pool_unmarked(struct foliage_pool *h)
+{
+	if (!pool_alive(h->core))
+		return -ECHILD;
+	pool_wake(h->core);
+	return 0;
+}
 
 int64_t foliage_pool_shrink(struct foliage_pool *h, uint64_t bytes)
 {

@@ -27,7 +27,7 @@
 
 #include "adapters/sqlite/index.h"
 
-enum { DEFAULT_MEMORY = 64 << 20, TOUCH_EVERY = 16, FEW_KEYS = 32 };
+enum { DEFAULT_MEMORY = 64 << 20, TOUCH_EVERY = 16, RETRY_EVERY = 64, FEW_KEYS = 32 };
 
 /* Rounded up so that SQLite's bytes are aligned to 16. */
 #define HEAD_BYTES ((sizeof(struct head) + 15) & ~(size_t)15)
@@ -50,6 +50,8 @@ static struct {
 	pthread_mutex_t lock;
 	struct foliage_pool *pool;
 	_Atomic uint32_t forks;
+	atomic_bool
+		starved; /* the pool had no room, and does not know that a mark was taken back */
 	_Atomic uint64_t next_object, caches, unpurgeable_bytes, overflow_bytes, overflows;
 	struct indexes indexes;
 } adapter = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -321,6 +323,28 @@ static int method_pagecount(sqlite3_pcache *cache)
 	return (int)atomic_load_explicit(&c->index.nr_pages, memory_order_relaxed);
 }
 
+/* Said first that there is no room, and tried once more then: a mark that was taken back meanwhile must
+ * not be overlooked. */
+static int create_in_pool(struct cache *c, uint32_t key, struct foliage_page **page)
+{
+	const unsigned int flags = FOLIAGE_FETCH_CREATE | FOLIAGE_FETCH_READY;
+	int rc = foliage_pool_fetch(c->pool, c->object, key, c->kind, flags, page);
+
+	if (rc != -ENOBUFS || atomic_exchange(&adapter.starved, true))
+		return rc;
+	foliage_pool_unmarked(c->pool);
+	return foliage_pool_fetch(c->pool, c->object, key, c->kind, flags, page);
+}
+
+/* SQLite lets go of a page. Of those outside the budget only some are a reason to try again. */
+static __attribute__((noinline)) void let_go_starved(struct cache *c, bool pooled)
+{
+	if (!pooled && c->nr_fetches % RETRY_EVERY)
+		return;
+	atomic_store(&adapter.starved, false);
+	foliage_pool_unmarked(c->pool);
+}
+
 /* A new page. `must`: SQLite cannot do without; else it would rather write some of its pinned
  * pages first. */
 static struct head *create_page(struct cache *c, uint32_t key, bool must)
@@ -335,8 +359,7 @@ static struct head *create_page(struct cache *c, uint32_t key, bool must)
 	c->max_key = key > c->max_key ? key : c->max_key;
 	if (!c->purgeable)
 		return allocated_new(c, key);
-	rc = foliage_pool_fetch(c->pool, c->object, key, c->kind,
-				FOLIAGE_FETCH_CREATE | FOLIAGE_FETCH_READY, &page);
+	rc = create_in_pool(c, key, &page);
 	if (rc == FOLIAGE_NEW)
 		return pooled_new(c, page, key);
 	return rc != -ECHILD && must ? allocated_new(c, key) : NULL;
@@ -393,8 +416,10 @@ static void method_unpin(sqlite3_pcache *cache, sqlite3_pcache_page *page, int d
 	struct cache *c = (struct cache *)cache;
 	struct head *h = (struct head *)page;
 
+	bool pooled = h->pooled;
+
 	c->nr_pinned--;
-	if (!h->pooled) {
+	if (!pooled) {
 		index_let_go(h);
 		if (discard || c->purgeable)
 			allocated_free(c, h);
@@ -403,11 +428,13 @@ static void method_unpin(sqlite3_pcache *cache, sqlite3_pcache_page *page, int d
 	} else if (is_marked(h)) {
 		index_let_go(h);
 	} else {
-		struct foliage_page *pooled = h->pooled;
+		struct foliage_page *pinned = h->pooled;
 
 		index_let_go(h);
-		foliage_pool_unpin(c->pool, pooled, 0);
+		foliage_pool_unpin(c->pool, pinned, 0);
 	}
+	if (__builtin_expect(atomic_load_explicit(&adapter.starved, memory_order_relaxed), 0))
+		let_go_starved(c, pooled);
 }
 
 /* Another thread's search may hold the page for a moment, on its way to another name. */

@@ -192,6 +192,10 @@ FOLIAGE_API int foliage_pool_unpin(struct foliage_pool *pool, struct foliage_pag
  * hit. 0 or -ECHILD. */
 FOLIAGE_API int foliage_pool_touch(struct foliage_pool *pool, struct foliage_page *page);
 
+/* You have taken back a mark of your own since a fetch said -ENOBUFS, which the pool cannot see: the
+ * next fetch that needs room tries in earnest. 0 or -ECHILD. */
+FOLIAGE_API int foliage_pool_unmarked(struct foliage_pool *pool);
+
 /* Drop a page that you have not pinned: 0 or -ENOENT. */
 FOLIAGE_API int foliage_pool_discard(struct foliage_pool *pool, uint64_t object, uint64_t index);
 /* Give the page that you alone have pinned another name, and *page the place where it is now

@@ -217,16 +217,103 @@ static void test_threads(void **state)
 		pthread_join(readers[i].id, NULL);
 		assert_int_equal(readers[i].wrong, 0);
 	}
-	/* Upper pages of the tree are mostly still pinned: no hits of the pool. */
-	assert_true(stats().pool.hits - hits > 2 * 8000);
+	/* Of the upper pages of the tree the pool hears now and then. */
+	assert_true(stats().pool.hits - hits > 8000);
 	assert_int_equal(stats().caches, 0);
 	unlink(path);
+}
+
+/* Caches whose pages push each other out all the time, held for a while each: a page that is held stays
+ * what it is, also beside reclaim in the other threads, renaming and truncation in its own. */
+enum { HOLDERS = 4, HELD = 12, KEYS = 900, STEPS = 40000 };
+
+struct holder {
+	pthread_t id;
+	uint64_t n, wrong, found;
+};
+
+static uint64_t stamp(const struct holder *h, unsigned int key)
+{
+	return h->n << 32 | key;
+}
+
+static void let_go(sqlite3_pcache *c, struct holder *h, sqlite3_pcache_page **p, unsigned int key)
+{
+	if (*p) {
+		h->wrong +=
+			*(uint64_t *)(*p)->pBuf != stamp(h, key) || *(void **)(*p)->pExtra != *p;
+		m.xUnpin(c, *p, 0);
+	}
+	*p = NULL;
+}
+
+static void *hold_pages(void *arg)
+{
+	struct holder *h = arg;
+	sqlite3_pcache *c = m.xCreate(4096, 136, 1);
+	sqlite3_pcache_page *pages[HELD] = {NULL};
+	unsigned int keys[HELD] = {0};
+	uint64_t random = h->n * 77 + 1;
+
+	m.xCachesize(c, 1000);
+	for (int i = 0; i < STEPS; i++) {
+		unsigned int at = (unsigned int)i % HELD, key;
+
+		random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+		key = 1 + (unsigned int)((random >> 40) % KEYS * ((random >> 20) % KEYS) / KEYS);
+		let_go(c, h, &pages[at], keys[at]);
+		for (unsigned int j = 0; j < HELD; j++)
+			if (pages[j] && keys[j] == key)
+				let_go(c, h, &pages[j], key);
+		if (i % 5000 == 4999) {
+			for (unsigned int j = 0; j < HELD; j++)
+				let_go(c, h, &pages[j], keys[j]);
+			m.xTruncate(c, KEYS / 2);
+		}
+		pages[at] = m.xFetch(c, key, 2);
+		keys[at] = key;
+		if (*(void **)pages[at]->pExtra) {
+			h->found++;
+			h->wrong += *(uint64_t *)pages[at]->pBuf != stamp(h, key);
+		}
+		if (i % 50 == 0) {
+			m.xRekey(c, pages[at], key, KEYS + 1 + key);
+			keys[at] = KEYS + 1 + key;
+		}
+		*(void **)pages[at]->pExtra = pages[at];
+		*(uint64_t *)pages[at]->pBuf = stamp(h, keys[at]);
+	}
+	for (unsigned int j = 0; j < HELD; j++)
+		let_go(c, h, &pages[j], keys[j]);
+	m.xDestroy(c);
+	return NULL;
+}
+
+static void test_held_pages_stay(void **state)
+{
+	struct holder holders[HOLDERS];
+
+	(void)state;
+	for (uint64_t i = 0; i < HOLDERS; i++) {
+		holders[i] = (struct holder){.n = i + 1};
+		assert_int_equal(pthread_create(&holders[i].id, NULL, hold_pages, &holders[i]), 0);
+	}
+	for (int i = 0; i < HOLDERS; i++) {
+		pthread_join(holders[i].id, NULL);
+		assert_int_equal(holders[i].wrong, 0);
+		assert_true(holders[i].found > STEPS / 10);
+	}
+	assert_true(stats().pool.evicted > STEPS / 10);
+	assert_true(stats().index_bytes <= 4096);
+	assert_int_equal(stats().caches, 0);
+	assert_int_equal(stats().overflow_bytes, 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_methods),
+		cmocka_unit_test(test_held_pages_stay),
 		cmocka_unit_test(test_spill_and_overflow),
 		cmocka_unit_test(test_memory_database),
 		cmocka_unit_test(test_threads),
