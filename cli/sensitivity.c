@@ -8,6 +8,7 @@
  *   ties     the two came within a percent of each other
  *   flips    the other one is ahead by more than a percent: the suite does not support the order,
  *            because it depends on a number that nobody published
+ *   no run   the workload does not fit into its machine with that value, which says nothing
  *
  * Parameters that have bounds stop there; one that does not move at all is not run.
  */
@@ -23,8 +24,8 @@
 
 static const double tie = 0.01;
 
-enum fate { HOLDS, TIES, FLIPS };
-static const char *const fates[] = {"holds", "ties", "flips"};
+enum fate { HOLDS, TIES, FLIPS, NO_RUN };
+static const char *const fates[] = {"holds", "ties", "flips", "no run"};
 
 enum {
 	COL_SUITE,
@@ -75,6 +76,7 @@ struct study {
 	const struct bench_plan *plan;
 	enum table_format format;
 	struct table *table;
+	FILE *summary;
 	const struct suite *suite;
 	struct suite_report base;
 	struct tally tally;
@@ -137,7 +139,8 @@ static int add_row(struct study *s, const struct suite_row *less, const struct s
 			    table_text(t, COL_MORE, more->policy) ||
 			    table_real(t, COL_RATIO, less->measured / more->measured) ||
 			    table_text(t, COL_PARAMETER, s->suite->params[param].name) ||
-			    table_real(t, COL_VALUE, value) || table_real(t, COL_VARIED, varied) ||
+			    table_real(t, COL_VALUE, value) ||
+			    (fate != NO_RUN && table_real(t, COL_VARIED, varied)) ||
 			    table_text(t, COL_FATE, fates[fate]);
 
 	return failed ? -ENOMEM : 0;
@@ -171,6 +174,23 @@ static int compare(struct study *s, const struct suite_report *varied, size_t pa
 	return r;
 }
 
+/* A simulated machine ran out of memory with this value; people get one line of it. */
+static int cannot_run(struct study *s, size_t param, double value, const struct err *why)
+{
+	int r = 0;
+
+	fprintf(s->summary, "%s; no run with %s set to %g\n", why->text,
+		s->suite->params[param].name, value);
+	if (s->format == TABLE_PEOPLE)
+		return 0;
+	for (size_t a = 0; a < s->base.nr_rows && !r; a++)
+		for (size_t b = 0; b < s->base.nr_rows && !r; b++)
+			if (is_order(&s->base.rows[a], &s->base.rows[b]))
+				r = add_row(s, &s->base.rows[a], &s->base.rows[b], param, value, 0,
+					    NO_RUN);
+	return r;
+}
+
 /* ---- runs ---- */
 
 static int vary(struct study *s, size_t param, double factor, struct err *err)
@@ -188,8 +208,12 @@ static int vary(struct study *s, size_t param, double factor, struct err *err)
 	r = bench_run_suite(s->plan, s->suite, s->params, &report, err);
 	s->params[param] = before;
 	s->tally.runs++;
-	if (!r && compare(s, &report, param, value))
-		r = err_set(err, -ENOMEM, "out of memory");
+	if (r == -ENOMEM)
+		r = cannot_run(s, param, value, err);
+	else if (!r)
+		r = compare(s, &report, param, value);
+	if (r == -ENOMEM)
+		err_set(err, r, "out of memory");
 	suite_report_free(&report);
 	return r;
 }
@@ -205,7 +229,7 @@ static void count(struct study *s)
 		}
 }
 
-static int study_suite(struct study *s, FILE *summary, struct err *err)
+static int study_suite(struct study *s, struct err *err)
 {
 	int r = bench_params(s->plan, s->suite, s->params, err);
 
@@ -225,7 +249,7 @@ static int study_suite(struct study *s, FILE *summary, struct err *err)
 	}
 	if (!r) {
 		count(s);
-		fprintf(summary,
+		fprintf(s->summary,
 			"%s: %zu orders, %zu parameters, %zu runs with one of them halved or "
 			"doubled: "
 			"%zu orders not supported\n",
@@ -237,15 +261,15 @@ static int study_suite(struct study *s, FILE *summary, struct err *err)
 	return r;
 }
 
-static int study_all(struct study *s, FILE *summary, struct err *err)
+static int study_all(struct study *s, struct err *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; !r && !cli_interrupted && (s->suite = bench_suite(s->plan, i)); i++) {
 		if (s->suite->nr_params)
-			r = study_suite(s, summary, err);
+			r = study_suite(s, err);
 		else
-			fprintf(summary, "%s: no free parameter\n", s->suite->name);
+			fprintf(s->summary, "%s: no free parameter\n", s->suite->name);
 	}
 	return r;
 }
@@ -259,11 +283,12 @@ int sensitivity_run(const struct bench_plan *plan, enum table_format format, FIL
 	FILE *lines = open_memstream(&summary, &size);
 	int r = bench_check(plan, err);
 
+	s.summary = lines;
 	s.table = table_create(columns, NR_COLS);
 	if (!r && (!lines || !s.table))
 		r = err_set(err, -ENOMEM, "out of memory");
 	if (!r)
-		r = study_all(&s, lines, err);
+		r = study_all(&s, err);
 	if (lines && fclose(lines) && !r)
 		r = err_set(err, -ENOMEM, "out of memory");
 	if (!r) {

@@ -53,7 +53,7 @@ enum {
 	LOCK_LOADS = 24000000,
 	/* Two parameters of the lock rerun are fitted, on the classic LRU's 10 s alone: what a folio costs
 	 * outside the lock; see docs/published.md. */
-	LOCK_RMAP_NS = 1400,
+	LOCK_RMAP_NS = 1550,
 	DEMO = 4,
 	/* What a job takes of the limit, in pages, for good: the tables of its mapping; the nodes of its
 	 * file's index, of 64 slots and 576 + 8 bytes, which hold a shadow where they hold no page; and

@@ -8,9 +8,9 @@
 
 static const struct fio_mmap_case cases[] = {
 	{"16G/1.4", 16, 1.4, 32, true, NULL}, {"8G/1.4", 8, 1.4, 32, true, NULL},
-	{"4G/1.4", 4, 1.4, 32, true, NULL},   {"12G/1.2", 12, 1.2, 8, false, NULL},
-	{"8G/1.2", 8, 1.2, 8, false, NULL},   {"4G/1.2", 4, 1.2, 8, false, NULL},
-	{"12G/1.1", 12, 1.1, 8, false, NULL}, {"8G/1.1", 8, 1.1, 8, false, NULL},
+	{"4G/1.4", 4, 1.4, 32, true, NULL},   {"12G/1.2", 12, 1.2, 4, false, NULL},
+	{"8G/1.2", 8, 1.2, 8, false, NULL},   {"4G/1.2", 4, 1.2, 4, false, NULL},
+	{"12G/1.1", 12, 1.1, 4, false, NULL}, {"8G/1.1", 8, 1.1, 8, false, NULL},
 	{"6G/1.1", 6, 1.1, 8, false, NULL},
 };
 

@@ -23,6 +23,12 @@ same "memory for all files leaves nothing to order" "$(grep -c 'sqlite_ms,fg,mgl
 run 0 bench sqlite-grep --demo --policy fg,mglru --sensitivity
 has out "5 parameters, 10 runs"
 
+# Twice the applications do not fit into the machine: that value says nothing, the others count.
+run 0 bench android-global --demo --policy fg --sensitivity
+has out "android-global: out of memory at"
+has out "no run with anon_mib set to 520"
+has out "10 parameters"
+
 # One suite refuses a policy that it cannot run, several leave it out and say so.
 refuses "'lru' is no policy of the engine" bench mysql-like --policy lru,fg
 refuses "has no policy 'clru'" bench kernel-6.12 --policy clru --demo
