@@ -36,10 +36,9 @@ enum {
 	FDS = 4096,
 	MEMORY = 1, /* id of what belongs to no file; files follow */
 	PATH_BYTES = 4096,
-	/* 297-322 of gcc's cc1 on files of this project, user time by getrusage:
-	 * scripts/measure-kbuild.sh. */
-	INSTRUCTION_PS = 300,
-	WORK_MIN = 65536, /* instructions of one record of work: 20 us */
+	/* 138-158 of gcc's cc1 on small files of this project: scripts/measure-kbuild.sh. */
+	INSTRUCTION_PS = 150,
+	WORK_MIN = 131072, /* instructions of one record of work: 20 us */
 };
 
 struct touched {
