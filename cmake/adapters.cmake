@@ -14,7 +14,11 @@ if(CMOCKA_FOUND)
 	foreach(script ${FOLIAGE_MOUNT_TESTS})
 		get_filename_component(name ${script} NAME_WE)
 		add_test(NAME cache_${name} COMMAND bash ${script} $<TARGET_FILE:foliage_bin>)
-		set_tests_properties(cache_${name} PROPERTIES LABELS mount TIMEOUT 900
+		set(label mount)
+		if(name MATCHES "posix|end")
+			list(APPEND label threads) # for the thread sanitizer: half a minute
+		endif()
+		set_tests_properties(cache_${name} PROPERTIES LABELS "${label}" TIMEOUT 900
 			ENVIRONMENT "FOLIAGE_SOURCE_DIR=${CMAKE_SOURCE_DIR};CC=${CMAKE_C_COMPILER}")
 	endforeach()
 endif()
