@@ -22,16 +22,28 @@ void device_fini(struct device *d)
 	free(d->busy);
 }
 
-uint64_t device_submit(struct machine *m, struct device *d, uint32_t nr, bool write)
+static uint32_t first_free(const struct device *d)
 {
-	uint64_t now, start, done;
 	uint32_t slot = 0;
 
-	charge(m, m->costs.submit_io);
-	now = this_now(m);
 	for (uint32_t i = 1; i < d->model.depth; i++)
 		if (d->busy[i] < d->busy[slot])
 			slot = i;
+	return slot;
+}
+
+uint64_t device_free_at(const struct device *d)
+{
+	return d->busy[first_free(d)];
+}
+
+uint64_t device_submit(struct machine *m, struct device *d, uint32_t nr, bool write)
+{
+	uint64_t now, start, done;
+	uint32_t slot = first_free(d);
+
+	charge(m, m->costs.submit_io);
+	now = this_now(m);
 	start = MAX(now, d->busy[slot]);
 	d->bus = MAX(start, d->bus) + (uint64_t)nr * d->model.ns_per_page;
 	done = MAX(start + d->model.latency, d->bus);

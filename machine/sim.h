@@ -255,6 +255,8 @@ int device_init(struct device *d, const struct machine_device *model);
 void device_fini(struct device *d);
 /* When a request of `nr` pages, submitted now, is done. */
 uint64_t device_submit(struct machine *m, struct device *d, uint32_t nr, bool write);
+/* When its queue has room again. */
+uint64_t device_free_at(const struct device *d);
 void wait_io(struct task *t, uint64_t done, bool memory_stall);
 
 /* -- swap.c -- */

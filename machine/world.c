@@ -108,9 +108,17 @@ static void world_yield(void *ctx)
 {
 	struct machine *m = ctx;
 	struct task *t = m->current;
+	uint64_t free_at;
 
 	if (!t)
 		return;
+	/* The block layer takes no more requests than its queue holds: who writes swap waits for one. */
+	free_at = m->options.swap == MACHINE_DISK_SWAP ? device_free_at(&m->swap_disk) : 0;
+	if (free_at > t->now) {
+		m->stat[MACHINE_IO_WAIT_NS] += free_at - t->now;
+		m->stat[MACHINE_STALL_NS] += free_at - t->now;
+		t->now = free_at;
+	}
 	t->pinned = true;
 	task_checkpoint(t);
 	t->pinned = false;

@@ -49,6 +49,9 @@ const struct suite_param android_params[ANDROID_NR_PARAMS] = {
 	[ANDROID_COLD_MIB] = {"cold_mib", 30, 1, 200, "read once in a session: assumed"},
 	[ANDROID_ZRAM_RATIO] = {"zram_ratio", 2.8, 1.5, 6, "assumed: lz4 on phones' memory"},
 	[ANDROID_SWAPPINESS] = {"swappiness", 100, 1, 200, "assumed: Android's usual value"},
+	[ANDROID_SHUFFLED] = {"shuffled", 0, 0, 1,
+			      "1: applications come in another order every round: the published "
+			      "rounds are taken to be alike"},
 	[ANDROID_SESSION_CPU] = {"session_cpu_s", 30, 1, 40,
 				 "CPU time of a session: 8 CPUs busy for an hour of 864"},
 };
@@ -74,6 +77,7 @@ struct phone {
 	uint64_t seed;
 	uint32_t part, shared_pages, cold_pages;
 	int shared;
+	uint8_t turn[ROUNDS][APPS]; /* of each application in a round */
 };
 
 struct app {
@@ -138,7 +142,7 @@ static void app_main(struct task *t, void *arg)
 	a->shared_addr = task_map_file(t, p->shared, 0, p->shared_pages, MAPPING_EXEC);
 	a->anon_addr = task_map_anon(t, a->anon, 0);
 	for (uint32_t round = 0; round < ROUNDS; round++) {
-		uint64_t turn = (round * APPS + a->nr) * slot;
+		uint64_t turn = (round * APPS + p->turn[round][a->nr]) * slot;
 
 		if (task_now(t) < turn)
 			task_sleep(t, turn - task_now(t));
@@ -154,6 +158,23 @@ static void kernel_main(struct task *t, void *arg)
 	const struct phone *p = arg;
 
 	task_kalloc(t, part_of(p, p->params[ANDROID_KERNEL_MIB]), false);
+}
+
+/* A fixed order, or each round shuffled for itself. */
+static void draw_turns(struct phone *p, bool shuffled)
+{
+	uint64_t rng = p->seed;
+
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		uint8_t *turn = p->turn[round];
+
+		for (uint32_t i = 0; i < APPS; i++) {
+			uint32_t k = shuffled ? splitmix64_below(&rng, i + 1) : i;
+
+			turn[i] = turn[k];
+			turn[k] = (uint8_t)i;
+		}
+	}
 }
 
 static int add_app(struct phone *p, struct app *a, uint32_t nr, bool groups)
@@ -220,6 +241,7 @@ int android_run(const struct grid_run *run, bool groups, double *out, struct err
 	if (!r) {
 		p.shared_pages = part_of(&p, run->params[ANDROID_SHARED_MIB]);
 		p.cold_pages = part_of(&p, run->params[ANDROID_COLD_MIB]);
+		draw_turns(&p, run->params[ANDROID_SHUFFLED] > 0);
 		p.shared = machine_file(p.m, p.shared_pages);
 		if (p.shared < 0 || !machine_spawn(p.m, 0, kernel_main, &p))
 			r = err_set(err, -ENOMEM, "out of memory");

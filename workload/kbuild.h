@@ -12,6 +12,7 @@
 enum kbuild_param {
 	KBUILD_ANON_MIB,
 	KBUILD_REVISITS,
+	KBUILD_SOURCE_PAGES,
 	KBUILD_HEADERS,
 	KBUILD_HEADER_FILES,
 	KBUILD_HEADER_PAGES,
@@ -25,15 +26,18 @@ enum kbuild_param {
 extern const struct suite_param kbuild_params[KBUILD_NR_PARAMS];
 
 struct kbuild {
-	uint32_t limit_mib, memory_mib, jobs, cpus, units;
-	uint32_t part; /* everything but jobs and units is divided by this, and modelled whole */
+	uint32_t limit_mib, memory_mib, jobs, cpus;
+	uint32_t units; /* that are built */
+	/* Jobs and CPUs are divided by `fewer`, a unit's sizes and time by `smaller`, memory and the
+	 * files that all share by both: then a job is to the memory of all what it is in the whole. */
+	uint32_t fewer, smaller;
 	enum machine_swap swap;
 	uint32_t swap_mib;
 	int swappiness;
 	uint64_t seed;
 };
 
-/* Of the whole modelled build: counts and times times `part`. */
+/* Of the whole modelled build: what the part did, times what was left out. */
 struct kbuild_result {
 	double real_s, user_s, sys_s;
 	double pgpgin, pgpgout, pswpin, pswpout, refault_file, refault_anon;

@@ -11,8 +11,9 @@
  * five values of swappiness, spread over the range: 20, 60, 100, 140, 180. The machine of the
  * published run has 96 CPUs and 128 GB; here 48 CPUs, so that every job has one.
  *
- * By default everything but the number of jobs is a sixteenth, modelled at its size, and a tenth of
- * the units are built; counts and times are those of the whole. A kernel has about 6,000 units in
+ * By default a quarter of the jobs, units of an eighth, memory of a thirty-second, modelled at its
+ * size; a sixteenth of the units are built; counts and times are those of the whole. The swap disk is
+ * the SSD of costs.h. A kernel has about 6,000 units in
  * the configuration that the published user time suggests (see unit_s).
  */
 #include <errno.h>
@@ -56,9 +57,10 @@ static int simulate(const struct grid_run *run, double *out, struct err *err)
 		.jobs = 48,
 		.cpus = 48,
 		.units = run->full   ? UNITS
-			 : run->demo ? UNITS / 20
-				     : UNITS / 10,
-		.part = run->full ? 1 : 16,
+			 : run->demo ? UNITS / 32
+				     : UNITS / 16,
+		.fewer = run->full ? 1 : 4,
+		.smaller = run->full ? 1 : 8,
 		.swap = run->which == ZRAM ? MACHINE_ZRAM : MACHINE_DISK_SWAP,
 		.swap_mib = 16384,
 	};
