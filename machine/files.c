@@ -378,6 +378,24 @@ void task_read(struct task *t, struct open_file *of, uint32_t first, uint32_t nr
 	check_failed(m);
 }
 
+/* The cached page, or a new one; not before a read that is on its way has brought it. */
+static int32_t page_to_write(struct task *t, struct open_file *of, uint32_t index)
+{
+	struct machine *m = t->m;
+
+	for (;;) {
+		int32_t frame = file_frame(&m->files[of->file], index);
+
+		if (frame == NO_FRAME)
+			insert(t, (uint32_t)of->file, index, FOLIAGE_FOLIO_WRITE);
+		else if (m->frames[frame].reading)
+			/* Afterwards it may have been evicted, and the frame be another page's. */
+			file_wait(t, frame);
+		else
+			return frame;
+	}
+}
+
 void task_write(struct task *t, struct open_file *of, uint32_t first, uint32_t nr)
 {
 	struct machine *m = t->m;
@@ -387,14 +405,8 @@ void task_write(struct task *t, struct open_file *of, uint32_t first, uint32_t n
 	check_failed(m);
 	charge(m, m->costs.read_hit);
 	for (uint32_t i = first; i < first + nr; i++) {
-		int32_t frame = file_frame(&m->files[of->file], i);
+		int32_t frame = page_to_write(t, of, i);
 
-		while (frame == NO_FRAME) {
-			insert(t, (uint32_t)of->file, i, FOLIAGE_FOLIO_WRITE);
-			frame = file_frame(&m->files[of->file], i);
-		}
-		if (m->frames[frame].reading)
-			file_wait(t, frame);
 		charge(m, m->costs.read_page);
 		foliage_folio_mark_accessed(m->engine, this_cpu(m), frame);
 		file_dirty(m, frame);

@@ -345,7 +345,7 @@ int machine_is_valid(struct machine *m, struct err *err)
 {
 	int64_t *pages = calloc(m->options.max_memcgs, sizeof(*pages));
 	uint64_t mapped = 0;
-	uint32_t nr_free = 0;
+	uint32_t nr_free = 0, nr_dirty = 0;
 	int rc = pages ? 0 : err_set(err, -ENOMEM, "out of memory");
 
 	for (uint32_t i = 0; i < m->options.memory && !rc; i++) {
@@ -353,11 +353,14 @@ int machine_is_valid(struct machine *m, struct err *err)
 		nr_free += m->frames[i].kind == FRAME_FREE;
 		if (m->frames[i].kind != FRAME_FREE) {
 			mapped += m->frames[i].mapcount;
+			nr_dirty += m->frames[i].kind == FRAME_FILE && m->frames[i].dirty;
 			pages[m->frames[i].memcg]++;
 		}
 	}
 	if (!rc && nr_free != m->nr_free)
 		rc = bad(err, "free frames", nr_free, m->nr_free);
+	if (!rc && nr_dirty != m->nr_dirty)
+		rc = bad(err, "dirty frames", nr_dirty, m->nr_dirty);
 	if (!rc)
 		rc = check_tables(m, mapped, err);
 	if (!rc)

@@ -134,14 +134,26 @@ static void check_traffic(struct machine *m)
 	assert_int_equal(machine_stat(m, MACHINE_PSWPOUT), swap_out);
 }
 
+/* The root holds nothing itself: it is the sum of its children. The last group is inside the first. */
 static void check_tree(struct machine *m, const uint32_t *groups, size_t nr)
 {
+	for (int item = 0; item < NR_STATS; item++) {
+		int64_t sum = 0;
+
+		for (size_t i = 0; i < nr; i++)
+			sum += machine_engine_stat(m, groups[i], item);
+		assert_int_equal(machine_engine_stat(m, 0, item), sum);
+		assert_true(machine_engine_stat(m, groups[0], item) >=
+			    machine_engine_stat(m, groups[nr], item));
+	}
 	for (int what = 0; what < MEMCG_NR_STATS; what++) {
 		int64_t sum = 0;
 
 		for (size_t i = 0; i < nr; i++)
 			sum += machine_memcg_stat(m, groups[i], (enum machine_memcg_stat)what);
 		assert_int_equal(machine_memcg_stat(m, 0, (enum machine_memcg_stat)what), sum);
+		assert_true(machine_memcg_stat(m, groups[0], (enum machine_memcg_stat)what) >=
+			    machine_memcg_stat(m, groups[nr], (enum machine_memcg_stat)what));
 	}
 	assert_int_equal(machine_memcg_stat(m, 0, MEMCG_PGFAULT), machine_stat(m, MACHINE_PGFAULT));
 	assert_int_equal(machine_memcg_stat(m, 0, MEMCG_PGMAJFAULT),
@@ -175,10 +187,10 @@ static uint64_t run_world(const struct machine_options *options, bool forks, uin
 		w.files[i] = machine_file(w.m, FILE_PAGES);
 	groups[0] = (uint32_t)machine_memcg(w.m, 0, "a", limit);
 	groups[1] = (uint32_t)machine_memcg(w.m, 0, "b", FOLIAGE_UNLIMITED);
-	groups[2] = groups[1];
+	groups[2] = (uint32_t)machine_memcg(w.m, groups[0], "c", limit / 2);
 	for (uint32_t i = 0; i < ARRAY_SIZE(workers); i++) {
 		workers[i] = (struct worker){.w = &w, .rng = options->seed * 100 + i, .ops = OPS};
-		machine_spawn(w.m, groups[i % 2], worker_main, &workers[i]);
+		machine_spawn(w.m, groups[i % 3], worker_main, &workers[i]);
 	}
 	do {
 		until += 20000000;
