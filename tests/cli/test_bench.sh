@@ -27,7 +27,7 @@ has out "5 parameters, 10 runs"
 run 0 bench android-global --demo --policy fg --sensitivity
 has out "android-global: out of memory at"
 has out "no run with anon_mib set to 520"
-has out "10 parameters"
+has out "11 parameters"
 
 # One suite refuses a policy that it cannot run, several leave it out and say so.
 refuses "'lru' is no policy of the engine" bench mysql-like --policy lru,fg

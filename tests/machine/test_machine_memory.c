@@ -307,6 +307,8 @@ static void counted(struct task *t, void *arg)
 	while (s->seen[1] < THREADS)
 		task_sleep(t, 1000);
 	task_wait_children(t);
+	/* Pages that were being swapped out go when their writes end. */
+	task_sleep(t, 50000000);
 	s->seen[2] = (uint64_t)machine_memcg_stat(s->m, 0, MEMCG_ANON);
 }
 
