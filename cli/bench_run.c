@@ -41,6 +41,11 @@ int bench_traces(char *const *names, size_t nr, struct suite ***traces, struct e
 	for (size_t i = 0; i < nr && !r; i++) {
 		if (!is_trace(names[i]))
 			continue;
+		if (!names[i][strlen(trace_prefix)]) {
+			bench_traces_free(made, nr);
+			return err_set(err, -EINVAL, "%s which file? (%sFILE)", names[i],
+				       trace_prefix);
+		}
 		made[i] = suite_trace_create(names[i] + strlen(trace_prefix));
 		r = made[i] ? 0 : -ENOMEM;
 	}

@@ -138,9 +138,12 @@ static inline counter_t *fgw_size(struct lruvec *lv, unsigned int type, bool mai
 	return &lv->clru.size[type * 2 + main];
 }
 
-/* The flag word after an access that counts as `refs` (rule 1): at most once a tick. */
-static inline __attribute__((always_inline)) uint64_t
-fgw_next(const struct foliage_engine *e, const struct lruvec *lv, uint64_t old, unsigned int refs)
+/* The flag word after an access that counts as `refs` (rule 1): at most once a tick. `young`: it was
+ * seen as a young bit, at some time before. */
+static inline __attribute__((always_inline)) uint64_t fgw_next(const struct foliage_engine *e,
+							       const struct lruvec *lv,
+							       uint64_t old, unsigned int refs,
+							       bool young)
 {
 	const uint64_t unit = UINT64_C(1) << F_REFS_SHIFT, gone = F_UNEVICTABLE | F_MLOCKED;
 	const struct fgw_knobs *k = fgw_knobs(e);
@@ -152,9 +155,10 @@ fgw_next(const struct foliage_engine *e, const struct lruvec *lv, uint64_t old, 
 		return old;
 	if ((old & (F_PRESENT | gone)) != F_PRESENT)
 		return old;
-	/* It was brought in for this access. */
+	/* It was brought in for this access. The young bit may have been there since the fault, and says
+	 * nothing about now. */
 	if (old & F_READAHEAD)
-		return new & ~F_READAHEAD;
+		return (young ? old : new) & ~F_READAHEAD;
 	return (new & ~F_REFS_MASK) | MIN((old & F_REFS_MASK) + refs * unit, k->refs_max * unit);
 }
 
@@ -166,7 +170,7 @@ static inline __attribute__((always_inline)) void fgw_count(struct foliage_engin
 	uint64_t new;
 
 	do {
-		new = fgw_next(e, lv, old, refs);
+		new = fgw_next(e, lv, old, refs, why == FOLIAGE_WHY_YOUNG);
 		if (new == old)
 			return;
 	} while (!folio_cas(e, folio_at(e, id), &old, new));

@@ -67,6 +67,7 @@ run 0 bench trace:build.foliage --memory 2M --policy fg
 has out "2 processes, 12 page accesses"
 has out "the trace has no times"
 
+refuses "which file?" bench trace:
 refuses "none.foliage: No such file" bench trace:none.foliage
 printf 'x\n' >bad.txt
 refuses "bad.txt" bench trace:bad.txt

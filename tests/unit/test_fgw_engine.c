@@ -183,6 +183,38 @@ static void young_bits_count_once_a_tick(void **state)
 	world_free(w);
 }
 
+static uint64_t stamp(struct world *w, uint32_t page)
+{
+	return folio_flags(folio_at(w->e, (folio_id)page)) & F_GEN_MASK;
+}
+
+/* The first young bit may be that of the fault, long ago: seeing it makes the page no younger. */
+static void a_fault_seen_late_keeps_its_time(void **state)
+{
+	struct world *w = full_world("fgw:walk_every=0");
+	struct lruvec *lv = world_lruvec(w, 0, 0);
+	uint32_t mm = world_mm(w, 0);
+	uint64_t born;
+
+	(void)state;
+	world_vma(w, mm, 0, 4096, 0);
+	add_mapped(w, mm, 1000, 0);
+	world_add(w, 1001, 0);
+	born = stamp(w, 1000);
+	pass(w, 3 * TICK);
+	w->e->ops->walk_young(w->e, lv, 1000, false);
+	assert_int_equal(stamp(w, 1000), born);
+	w->e->ops->walk_young(w->e, lv, 1000, false);
+	assert_int_equal(stamp(w, 1000), born + 3);
+	assert_int_equal(world_refs(w, 1000), 1);
+	/* A read says when it is. */
+	foliage_folio_mark_accessed(w->e, &w->cpu, 1001);
+	assert_int_equal(stamp(w, 1001), born + 3);
+	assert_int_equal(world_refs(w, 1001), 0);
+	world_check(w);
+	world_free(w);
+}
+
 static void walks_at_the_clock(void **state)
 {
 	struct world *w = full_world("fgw:walk_every=4");
@@ -562,6 +594,7 @@ int main(void)
 		cmocka_unit_test(faults_are_told_from_uses),
 		cmocka_unit_test(fresh_pages_move_with_the_lists),
 		cmocka_unit_test(young_bits_count_once_a_tick),
+		cmocka_unit_test(a_fault_seen_late_keeps_its_time),
 		cmocka_unit_test(walks_at_the_clock),
 		cmocka_unit_test(swappiness_chooses_the_type),
 		cmocka_unit_test(dear_type_is_spared),
