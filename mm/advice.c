@@ -164,6 +164,8 @@ bool foliage_folio_workingset(struct foliage_engine *e, foliage_folio id)
 {
 	uint64_t flags = folio_flags(folio_at(e, id));
 
+	if (e->ops->workingset)
+		return e->ops->workingset(e, id);
 	return e->ops->rules && e->ops->rules->refs_active ? flags_fg_refs(flags) >= 2
 							   : flags & F_WORKINGSET;
 }

@@ -73,6 +73,9 @@ struct foliage_engine_policy {
 	/* Pages of the lruvec that are on evictable lists, for sizing (B.11). */
 	uint64_t (*size)(struct foliage_engine *e, struct lruvec *lv, unsigned int type);
 	uint64_t (*active)(struct foliage_engine *e, struct lruvec *lv, unsigned int type);
+	/* Would its absence have cost its users something (folio_test_workingset)? NULL: the flag word
+	 * says it, as the family of the policy reads it. Any time, without a lock. */
+	bool (*workingset)(const struct foliage_engine *e, folio_id id);
 	/* Global reclaim goes through the memcg LRU instead of the tree. */
 	bool memcg_lru;
 

@@ -141,6 +141,18 @@ static uint32_t pack_link(uint64_t time)
 	       (uint32_t)(time & ((1u << OWN_BITS) - 1));
 }
 
+/* Was it evicted from M? */
+static bool link_of_main(uint32_t link)
+{
+	return link >> (OWN_BITS + MAIN_SHIFT - STAMP_SHIFT) & 1;
+}
+
+/* Read without a lock by fgw_workingset(). */
+static void set_arrival(struct folio *f, unsigned int arrival)
+{
+	__atomic_store_n(&f->spare, (uint16_t)arrival, __ATOMIC_RELAXED);
+}
+
 static void fgw_refault(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv,
 			folio_id id, uint64_t shadow)
 {
@@ -163,8 +175,8 @@ static void fgw_refault(struct foliage_engine *e, struct foliage_cpu *cpu, struc
 		counter_add(e, &lv->fgw->type[type].spared, flags_nr(flags));
 	if (!recent)
 		return;
-	f->prev = (folio_id)pack_link(time);
-	f->spare = ARRIVAL_SHADOW;
+	__atomic_store_n(&f->prev, (folio_id)pack_link(time), __ATOMIC_RELAXED);
+	set_arrival(f, ARRIVAL_SHADOW);
 }
 
 /* ---- coming in ---- */
@@ -174,8 +186,8 @@ static void fgw_queue(struct foliage_engine *e, struct foliage_cpu *cpu, folio_i
 	struct folio *f = folio_at(e, id);
 	uint64_t flags = folio_flags(f), set;
 
-	f->spare = f->spare == ARRIVAL_SHADOW ? ARRIVAL_REFAULT : ARRIVAL_NEW;
-	f->spare |= cpu->in_lru_fault ? ARRIVAL_FAULT : 0;
+	set_arrival(f, (f->spare == ARRIVAL_SHADOW ? ARRIVAL_REFAULT : ARRIVAL_NEW) |
+			       (cpu->in_lru_fault ? ARRIVAL_FAULT : 0u));
 	set = fgw_clock(folio_lruvec(e, f), flags_type(flags)) & F_GEN_MASK;
 	if (fgw_knobs(e)->born)
 		set |= F_READAHEAD;
@@ -203,7 +215,7 @@ static void adapt(struct foliage_engine *e, struct lruvec *lv, unsigned int type
 	struct fgw_type *t = &lv->fgw->type[type];
 	uint64_t room = fgw_room(e, lv, type), own = link & ((1u << OWN_BITS) - 1), now;
 	unsigned int shift = own_shift(room);
-	bool main = link >> (OWN_BITS + MAIN_SHIFT - STAMP_SHIFT) & 1;
+	bool main = link_of_main(link);
 	double distance, step = k->step;
 
 	now = (uint64_t)counter_read(&t->evicted[main]) >> shift;
@@ -274,7 +286,7 @@ static void fgw_add(struct foliage_engine *e, struct lruvec *lv, folio_id id, bo
 	unsigned int type = flags_type(old);
 	bool main;
 
-	f->spare = ARRIVAL_NONE;
+	set_arrival(f, ARRIVAL_NONE);
 	main = !reclaiming && goes_to_main(e, lv, type, old, arrival, link);
 	if (main)
 		fgw_link_m(e, lv, id, fgw_clock(lv, type));
@@ -286,6 +298,18 @@ static void fgw_add(struct foliage_engine *e, struct lruvec *lv, folio_id id, bo
 		    main ? (int64_t)fgw_clock(lv, type) : -1, old, old);
 	if (arrival != ARRIVAL_NONE)
 		fgw_tick(e, lv, type, flags_nr(old));
+}
+
+/* A page of M, or one on its way to a list that M had to give up not long ago. */
+static bool fgw_workingset(const struct foliage_engine *e, folio_id id)
+{
+	struct folio *f = folio_at(e, id);
+
+	if (folio_flags(f) & (F_LRU | F_ISOLATED))
+		return !fgw_is_p(__atomic_load_n(&f->list, __ATOMIC_RELAXED));
+	if ((__atomic_load_n(&f->spare, __ATOMIC_RELAXED) & (ARRIVAL_FAULT - 1)) < ARRIVAL_REFAULT)
+		return false;
+	return link_of_main((uint32_t)__atomic_load_n(&f->prev, __ATOMIC_RELAXED));
 }
 
 /* ---- going ---- */
@@ -437,6 +461,7 @@ static const struct foliage_engine_policy fgw_ops = {
 	.shrink_lruvec = fgw_shrink_lruvec,
 	.size = fgw_type_size,
 	.active = fgw_active,
+	.workingset = fgw_workingset,
 	.memcg_lru = true,
 	.init = fgw_init,
 	.fini = fgw_fini,

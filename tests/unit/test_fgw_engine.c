@@ -215,6 +215,60 @@ static void a_fault_seen_late_keeps_its_time(void **state)
 	world_free(w);
 }
 
+/* Evicts one page of M or of P and says which. */
+static uint32_t evict_one(struct world *w, bool main)
+{
+	uint32_t before[1100];
+
+	for (uint32_t page = 0; page < ARRAY_SIZE(before); page++)
+		before[page] = w->pages[page].evictions;
+	type_of(w, TYPE_FILE)->target = main ? ROOM : 1;
+	assert_int_equal(world_reclaim(w, 0, 1), 1);
+	for (uint32_t page = 0; page < ARRAY_SIZE(before); page++)
+		if (w->pages[page].evictions != before[page])
+			return page;
+	fail_msg("nothing was evicted");
+	return 0;
+}
+
+/* What stalls are counted by: pages of M, and those that M had to give up. */
+static void workingset_is_what_m_holds(void **state)
+{
+	struct world *w = full_world("fgw");
+	uint32_t from_m, from_p;
+
+	(void)state;
+	world_add_range(w, 1001, 40, 0);
+	foliage_cpu_drain(w->e, &w->cpu);
+	from_m = evict_one(w, true);
+	from_p = evict_one(w, false);
+	assert_int_not_equal(from_m, from_p);
+	w->cpu.batch = FOLIAGE_BATCH;
+	world_add(w, 1000, 0);
+	world_add(w, from_m, 0);
+	world_add(w, from_p, 0);
+	assert_false(foliage_folio_workingset(w->e, 1000));
+	assert_true(foliage_folio_workingset(w->e, (foliage_folio)from_m));
+	assert_false(foliage_folio_workingset(w->e, (foliage_folio)from_p));
+	w->cpu.batch = 1;
+	foliage_cpu_drain(w->e, &w->cpu);
+	assert_false(on_m(w, 1000));
+	assert_false(foliage_folio_workingset(w->e, 1000));
+	assert_true(on_m(w, from_m));
+	assert_true(foliage_folio_workingset(w->e, (foliage_folio)from_m));
+	/* Refs are no sign of it. */
+	pass(w, TICK);
+	world_mark(w, 1000, 1);
+	pass(w, TICK);
+	world_mark(w, 1000, 1);
+	pass(w, TICK);
+	world_mark(w, 1000, 1);
+	assert_int_equal(world_refs(w, 1000), 2);
+	assert_false(foliage_folio_workingset(w->e, 1000));
+	world_check(w);
+	world_free(w);
+}
+
 static void walks_at_the_clock(void **state)
 {
 	struct world *w = full_world("fgw:walk_every=4");
@@ -594,6 +648,7 @@ int main(void)
 		cmocka_unit_test(faults_are_told_from_uses),
 		cmocka_unit_test(fresh_pages_move_with_the_lists),
 		cmocka_unit_test(young_bits_count_once_a_tick),
+		cmocka_unit_test(workingset_is_what_m_holds),
 		cmocka_unit_test(a_fault_seen_late_keeps_its_time),
 		cmocka_unit_test(walks_at_the_clock),
 		cmocka_unit_test(swappiness_chooses_the_type),
