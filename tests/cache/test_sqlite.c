@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <sqlite3.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "adapters/sqlite/foliage_sqlite.h"
@@ -309,9 +310,59 @@ static void test_held_pages_stay(void **state)
 	assert_int_equal(stats().overflow_bytes, 0);
 }
 
+static int count_rows(sqlite3 *db)
+{
+	sqlite3_stmt *s = NULL;
+	int rc = sqlite3_prepare_v2(db, "SELECT sum(length(b)) FROM t", -1, &s, NULL), rows = -1;
+
+	if (!rc && (rc = sqlite3_step(s)) == SQLITE_ROW)
+		rows = sqlite3_column_int(s, 0);
+	sqlite3_finalize(s);
+	return rows >= 0 ? rows : -rc;
+}
+
+/* A forked child must not use what it inherited, is told so, and may open the database anew. */
+static int in_child(sqlite3 *inherited, const char *path)
+{
+	sqlite3 *db;
+
+	if (count_rows(inherited) != -SQLITE_NOMEM)
+		return 1;
+	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) || count_rows(db) != 300000)
+		return 2;
+	return sqlite3_close(db) == SQLITE_OK ? 0 : 3;
+}
+
+static void test_fork(void **state)
+{
+	char path[] = "/tmp/foliage_sqliteXXXXXX";
+	int fd = mkstemp(path), status;
+	sqlite3 *db;
+	pid_t child;
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	exec(db, "CREATE TABLE t(b); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n "
+		 "LIMIT 300) INSERT INTO t SELECT randomblob(1000) FROM n");
+	assert_int_equal(count_rows(db), 300000);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		_exit(in_child(db, path));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(count_rows(db), 300000);
+	sqlite3_close(db);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_methods),
 		cmocka_unit_test(test_held_pages_stay),
 		cmocka_unit_test(test_spill_and_overflow),
