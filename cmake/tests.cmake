@@ -23,7 +23,7 @@ if(CMOCKA_FOUND)
 		target_compile_definitions(${name} PRIVATE FOLIAGE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 		add_test(NAME ${name} COMMAND ${name})
 		# `ctest -L threads`: what the thread sanitizer is for.
-		if(name MATCHES "threads|concurrency|lockfree")
+		if(name MATCHES "threads|concurrency|lockfree|bound")
 			list(APPEND label threads)
 		endif()
 		set_tests_properties(${name} PROPERTIES LABELS "${label}" TIMEOUT 900)
