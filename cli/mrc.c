@@ -554,23 +554,6 @@ static int parse_rate(struct request *request, struct err *err)
 	return r;
 }
 
-static int check_outputs(const struct request *request, size_t nr_traces, char **traces,
-			 struct err *err)
-{
-	int r = 0;
-
-	if (request->svg) {
-		r = outfile_check_apart("--svg", request->svg, "--output", request->output, err);
-		if (!r)
-			r = outfile_check_inputs(request->svg, nr_traces, traces, err);
-		if (!r)
-			r = outfile_check(request->svg, err);
-	}
-	if (!r)
-		r = outfile_check_inputs(request->output, nr_traces, traces, err);
-	return r ? r : outfile_check(request->output, err);
-}
-
 static int check_request(struct request *request, int nr, char **traces, struct err *err)
 {
 	int r = check_traces("mrc", nr, traces, err);
@@ -595,7 +578,9 @@ static int check_request(struct request *request, int nr, char **traces, struct 
 	if (!r)
 		r = policy_parse_list(request->policies, &request->choices, &request->nr_choices,
 				      err);
-	return r ? r : check_outputs(request, (size_t)nr, traces, err);
+	return r ? r
+		 : outfile_check_both("--svg", request->svg, request->output, (size_t)nr, traces,
+				      err);
 }
 
 static int parse_request(int argc, char **argv, struct request *request, struct err *err)

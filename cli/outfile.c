@@ -130,16 +130,30 @@ int outfile_check_inputs(const char *path, size_t nr, char *const *inputs, struc
 	return 0;
 }
 
-int outfile_check_apart(const char *option, const char *path, const char *other_option,
-			const char *other, struct err *err)
+/* -EINVAL if the two outputs are one file or both standard output. */
+static int check_apart(const char *option, const char *path, const char *output, struct err *err)
 {
-	bool both = is_stdout(path) && is_stdout(other);
+	bool both = is_stdout(path) && is_stdout(output);
 
-	if (!both && (is_stdout(path) || is_stdout(other) || is_special(path) ||
-		      !outfile_is_same(path, other)))
+	if (!both && (is_stdout(path) || is_stdout(output) || is_special(path) ||
+		      !outfile_is_same(path, output)))
 		return 0;
-	return err_set(err, -EINVAL, "%s and %s are both %s", option, other_option,
+	return err_set(err, -EINVAL, "%s and --output are both %s", option,
 		       both ? "standard output" : path);
+}
+
+int outfile_check_both(const char *option, const char *path, const char *output, size_t nr,
+		       char *const *inputs, struct err *err)
+{
+	int r = path ? check_apart(option, path, output, err) : 0;
+
+	if (!r && path)
+		r = outfile_check_inputs(path, nr, inputs, err);
+	if (!r && path)
+		r = outfile_check(path, err);
+	if (!r)
+		r = outfile_check_inputs(output, nr, inputs, err);
+	return r ? r : outfile_check(output, err);
 }
 
 int outfile_write(const char *path, const char *text, struct err *err)

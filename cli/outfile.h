@@ -38,8 +38,9 @@ int outfile_check(const char *path, struct err *err);
 bool outfile_is_same(const char *a, const char *b);
 /* -EINVAL if writing `path` would replace one of `nr` files that are read. */
 int outfile_check_inputs(const char *path, size_t nr, char *const *inputs, struct err *err);
-/* -EINVAL if two outputs, each with the name of its option, are one file or both standard output. */
-int outfile_check_apart(const char *option, const char *path, const char *other_option,
-			const char *other, struct err *err);
+/* outfile_check() and outfile_check_inputs() of a command that writes `output` (--output) and, unless it
+ * is NULL, `path`, which `option` names; and that these are two. */
+int outfile_check_both(const char *option, const char *path, const char *output, size_t nr,
+		       char *const *inputs, struct err *err);
 
 #endif

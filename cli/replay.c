@@ -608,24 +608,6 @@ static int parse_policies(struct request *request, struct err *err)
 	return r;
 }
 
-static int check_outputs(const struct request *request, size_t nr_traces, char **traces,
-			 struct err *err)
-{
-	int r = 0;
-
-	if (request->events) {
-		r = outfile_check_apart("--events", request->events, "--output", request->output,
-					err);
-		if (!r)
-			r = outfile_check_inputs(request->events, nr_traces, traces, err);
-		if (!r)
-			r = outfile_check(request->events, err);
-	}
-	if (!r)
-		r = outfile_check_inputs(request->output, nr_traces, traces, err);
-	return r ? r : outfile_check(request->output, err);
-}
-
 static int check_request(struct request *request, int nr_traces, char **traces, struct err *err)
 {
 	int r = check_traces("replay", nr_traces, traces, err);
@@ -656,7 +638,8 @@ static int check_request(struct request *request, int nr_traces, char **traces, 
 		return err_set(err, -EINVAL, "--events needs one trace, one policy and one size");
 	if (request->events && request->belady_hidden)
 		return err_set(err, -EINVAL, "--events: not with --gap");
-	return check_outputs(request, (size_t)nr_traces, traces, err);
+	return outfile_check_both("--events", request->events, request->output, (size_t)nr_traces,
+				  traces, err);
 }
 
 static int parse_request(int argc, char **argv, struct request *request, struct err *err)
