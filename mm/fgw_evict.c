@@ -268,10 +268,12 @@ static void note_batch(struct pass *p, unsigned int type, bool fruitless, bool w
 {
 	if (!fruitless)
 		p->stuck[type] = STUCK_NOT;
-	else if (p->stuck[type] == STUCK_NOT || (p->stuck[type] == STUCK_P && !waiting))
-		p->stuck[type]++;
+	else if (p->stuck[type] == STUCK_NOT)
+		p->stuck[type] = STUCK_P;
 	else if (waiting)
 		return;
+	else if (p->stuck[type] == STUCK_P)
+		p->stuck[type] = STUCK_TYPE;
 	else /* both have been tried */
 		p->stuck[TYPE_ANON] = p->stuck[TYPE_FILE] = STUCK_NOT;
 }
