@@ -23,6 +23,7 @@
 #include "base/rng.h"
 #include "cache/file.h"
 #include "cache/pool.h"
+#include "support_rss.h"
 
 enum { PAGE = 4096, MIB = 1 << 20, WAIT_MS = 300 };
 
@@ -359,18 +360,6 @@ static void test_no_lock_on_hits(void **state)
 }
 
 /* ---- the budget ---- */
-
-static uint64_t rss_bytes(void)
-{
-	unsigned long long pages = 0;
-	FILE *f = fopen("/proc/self/statm", "r");
-
-	if (!f || fscanf(f, "%*u %llu", &pages) != 1)
-		pages = 0;
-	if (f)
-		fclose(f);
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
 
 struct mixer {
 	struct world *w;

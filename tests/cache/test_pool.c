@@ -21,6 +21,7 @@
 
 #include "base/rng.h"
 #include "cache/pool.h"
+#include "support_rss.h"
 
 enum { MIB = 1 << 20 };
 
@@ -159,17 +160,6 @@ static void test_refaults(void **state)
 	/* All but the first time a page came in; a few shadows lost their places to others. */
 	assert_in_range(stats.refaults, (stats.created - 1500) * 9 / 10, stats.created - 1500);
 	foliage_pool_destroy(pool);
-}
-
-static uint64_t rss_bytes(void)
-{
-	unsigned long total = 0, resident = 0;
-	FILE *f = fopen("/proc/self/statm", "r");
-
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%lu %lu", &total, &resident), 2);
-	fclose(f);
-	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* The worst mix: sizes that follow one another, at random, with extra bytes, growing the table. */

@@ -19,6 +19,7 @@
 #include "base/bits.h"
 #include "base/rng.h"
 #include "foliage/group.h"
+#include "support_rss.h"
 
 enum { MIB = 1 << 20, THREADS = 4, HELD = 6, STEPS = 40000, NUMBERS = 60000 };
 
@@ -37,17 +38,6 @@ struct worker {
 	uint64_t rng, fetched, refused, wrong;
 	struct foliage_page *held[HELD];
 };
-
-static uint64_t rss_bytes(void)
-{
-	unsigned long total = 0, resident = 0;
-	FILE *f = fopen("/proc/self/statm", "r");
-
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%lu %lu", &total, &resident), 2);
-	fclose(f);
-	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
 
 static void let_go(struct worker *w, size_t i, unsigned int flags)
 {

@@ -53,6 +53,29 @@ skewed() {
 	}'
 }
 
+# build_example NAME FLAG...: ./NAME from examples/NAME.c, the public headers (below $source) and the shared library
+# alone; ends the script where there is no compiler, or when it does not compile.
+build_example() {
+	local name=$1 build kind sanitize=
+	shift
+	source=$(realpath "${FOLIAGE_SOURCE_DIR:-$here/../..}")
+	build=$(dirname "$foliage")
+	if ! command -v "${CC:-cc}" >/dev/null; then
+		echo "SKIP: no ${CC:-cc}"
+		exit 0
+	fi
+	# Built with a sanitizer, the library wants the program to be so as well.
+	for kind in address undefined thread; do
+		grep -q "^FOLIAGE_SANITIZE:STRING=.*$kind" "$build/CMakeCache.txt" 2>/dev/null && sanitize="$sanitize -fsanitize=$kind"
+	done
+	# shellcheck disable=SC2086
+	if ! "${CC:-cc}" -O1 -Wall -Wextra -Werror $sanitize -I"$source/include" -o "$name" "$source/examples/$name.c" "$@" \
+		-L"$build" -lfoliage -lm -Wl,-rpath,"$build" 2>cc.err; then
+		complain "the example does not compile: $(cat cc.err)"
+		finish
+	fi
+}
+
 finish() {
 	[ "$failures" = 0 ] || { echo "$failures failed" >&2; exit 1; }
 	echo passed
