@@ -14,6 +14,8 @@
  */
 #include "mm/clru.h"
 
+#include <math.h>
+
 enum { IO_WEIGHT = SWAP_CLUSTER_MAX };
 
 /* -- numbers -- */
@@ -275,6 +277,16 @@ static uint64_t request_swappiness(const struct foliage_engine *e, const struct 
 	return (uint64_t)swappiness;
 }
 
+/* The list's part in a pass. A sample has batches by the root of its rate, and what a pass scans must
+ * stay in proportion to them: whether one pass is enough decides how often the lists are balanced. */
+static uint64_t list_budget(const struct foliage_engine *e, uint64_t n, int priority)
+{
+	if (__builtin_expect(e->sample < 1, 0))
+		return (uint64_t)lround((double)((uint64_t)((double)n * e->scale) >> priority) *
+					sqrt(e->sample));
+	return scaled_budget(e, n, priority);
+}
+
 void clru_scan_count(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
 		     uint64_t nr[4])
 {
@@ -291,7 +303,7 @@ void clru_scan_count(struct foliage_engine *e, struct lruvec *lv, struct scan_co
 		unsigned int type = (unsigned int)list / 2;
 		uint64_t size = counter_size(&lv->clru.size[list]);
 		uint64_t n =
-			scaled_budget(e, memcg_protect_scan(e, sc, lv->memcg, size), sc->priority);
+			list_budget(e, memcg_protect_scan(e, sc, lv->memcg, size), sc->priority);
 
 		n = MIN(n, size);
 		if (!n && !online)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sampling: which pages are in, and how far the curves of a sample are from the exact ones.
+ * Sampling: which pages are in. How far the curves of a sample are from the exact ones is in
+ * tests/anchors/test_sample_curves.c.
  */
 #include "test_trace.h"
 
@@ -10,10 +11,10 @@
 #include "base/bits.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "machine/room.h"
+#include "foliage/policy.h"
 #include "trace/sample.h"
 
-enum { PAGES = 20000, ACCESSES = 400000, SIZES = 32 };
+enum { PAGES = 20000, ACCESSES = 400000 };
 
 /* A skewed trace: the cube of a uniform number. Every third access is a write. */
 static void make_trace(struct resolved *r)
@@ -189,105 +190,12 @@ static void test_ratio(void **state)
 	assert_true(fabs(sample_miss_ratio(0, 0.01, 2000)) < 1e-12);
 }
 
-/* ---- the bound ---- */
-
-static double run(const struct policy_choice *choice, uint32_t room, double rate,
-		  const struct resolved *t, uint64_t accesses)
-{
-	const struct foliage_policy_env env = {
-		.room = room,
-		.nr_ids = t->nr_ids,
-		.nr_accesses = t->n,
-		.seed = 1,
-		.scale = 1 / rate,
-		.sample = rate,
-	};
-	struct foliage_stats stats;
-	struct room *opened = NULL;
-	struct err err = {""};
-
-	if (room_open(choice, &env, &opened, &err))
-		fail_msg("%s", err.text);
-	assert_int_equal(room_run(opened, t->ids, NULL, t->n), 0);
-	room_stats(opened, &stats);
-	room_close(opened);
-	return sample_miss_ratio(stats.misses, rate, accesses);
-}
-
-/* 1 % .. 100 % in even steps as in mrc, a room of at least 128 pages; the largest error of a
- * policy. */
-static double worst_error(struct resolved *whole, const char *policy, uint64_t seed)
-{
-	struct policy_choice choice;
-	double worst = 0;
-	struct err err = {""};
-
-	assert_int_equal(policy_parse(policy, &choice, &err), 0);
-	for (int i = 0; i < SIZES; i++) {
-		double pages = floor(whole->nr_ids * (1 + 99.0 * i / (SIZES - 1)) / 100);
-		double rate = MIN(MAX(0.01, 128 / pages), 1.0), exact, sampled;
-		struct resolved part;
-
-		take(whole, &rate, 1, seed, &part);
-		exact = run(&choice, (uint32_t)pages, 1, whole, whole->n);
-		sampled = run(&choice, (uint32_t)lround(pages * rate), rate, &part, whole->n);
-		worst = fmax(worst, fabs(exact - sampled));
-		resolved_free(&part);
-	}
-	policy_choice_free(&choice);
-	return worst;
-}
-
-/* docs/mrc.md states these. */
-static void test_bound(void **state)
-{
-	static const struct {
-		const char *trace, *policy;
-	} claims[] = {
-		{"w106.u32.zst", "lru"},
-		{"w106.u32.zst", "clru"},
-		{"w106.u32.zst", "mglru"},
-		{"w106.u32.zst", "fg"},
-		{"orm-busy.u32.zst", "lru"},
-		{"orm-busy.u32.zst", "clru"},
-		{"orm-busy.u32.zst", "mglru"},
-		{"orm-busy.u32.zst", "fg"},
-		{"scarab-recs.u64.zst", "lru"},
-		{"scarab-recs.u64.zst", "fg"},
-		{"scarab-recs.u64.zst", "clru"},
-		{"scarab-recs.u64.zst", "mglru"},
-		{"arc-P3.u32.zst", "clru"},
-		{"arc-P3.u32.zst", "lru"},
-		{"arc-P3.u32.zst", "s3fifo"},
-		{"scarab-recs.u64.zst", "s3fifo"},
-		{"cloudPhysicsIO.oracleGeneral.zst", "lru"},
-	};
-	const struct trace_options options = {0};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(claims); i++) {
-		const char *path = shared_trace(claims[i].trace);
-		struct resolved whole;
-		struct err err = {""};
-		double worst;
-
-		if (trace_resolve(&path, 1, &options, 0, NULL, NULL, &whole, &err))
-			fail_msg("%s", err.text);
-		worst = worst_error(&whole, claims[i].policy, 1);
-		print_message("%s %s: %.4f\n", claims[i].trace, claims[i].policy, worst);
-		if (!(worst <= 0.01))
-			fail_msg("%s %s: %.4f", claims[i].trace, claims[i].policy, worst);
-		resolved_free(&whole);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole_pages),  cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_shares),       cmocka_unit_test(test_repeatable),
 		cmocka_unit_test(test_all_and_none), cmocka_unit_test(test_ratio),
-		cmocka_unit_test(test_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
