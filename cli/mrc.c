@@ -44,7 +44,7 @@ static const double passes[] = {0.5, 1, 4, 16, INFINITY};
 
 enum { HALVES_EVERY = 4 }; /* sizes, without --bound */
 
-enum { CHUNK = 65536, ROOM_PAGES = 128, WINDOWS_MAX = 10000, DEFAULT_SIZES = 32 };
+enum { CHUNK = 65536, ROOM_PAGES = 96, WINDOWS_MAX = 10000, DEFAULT_SIZES = 32 };
 
 struct request {
 	const char *pages, *memory, *policies, *sample, *format, *output, *svg;
@@ -744,7 +744,7 @@ const struct command command_mrc = {
 		"  --pages N,N,...     rooms of so many pages; FROM..TO/N for N sizes\n"
 		"  --sample RATE%      run a part of the pages in rooms shrunk alike. Sizes whose "
 		"room would be\n"
-		"                      below 128 pages take as many more pages as make it 128. "
+		"                      below 96 pages take as many more pages as make it 96. "
 		"Each ratio comes with\n"
 		"                      an estimate of how far it may be from the exact one\n"
 		"  --bound E           run again, with four times as many pages and more, in the "

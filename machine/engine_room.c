@@ -203,10 +203,14 @@ static int start_mapping(struct engine_room *r)
  * room, the page that fills a batch is listed before its access is marked, and all others after:
  * mglru lifts those. A batch shrunk with the sample would list a third of the pages unmarked, which
  * put mglru's ratio off by up to 0.15 (docs/mrc.md). True: some pages still wait in the batch. */
-static bool pass_unsampled(struct engine_room *r)
+static inline bool pass_unsampled(struct engine_room *r)
 {
 	uint32_t waiting = r->cpu.nr_add + r->cpu.nr_activate;
 
+	if (__builtin_expect(!waiting, 1)) {
+		r->waiting = 0;
+		return false;
+	}
 	if (waiting > r->waiting)
 		r->passed += (waiting - r->waiting) / r->env->sample;
 	if (r->passed >= FOLIAGE_BATCH) {

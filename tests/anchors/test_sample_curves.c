@@ -48,10 +48,10 @@ static double size_of(const struct resolved *whole, int i)
 	return floor(whole->nr_ids * (1 + 99.0 * i / (SIZES - 1)) / 100);
 }
 
-/* The ratio of 1 % of the pages, more in a room that would be below 128 of them. */
+/* The ratio of 1 % of the pages, more in a room that would be below 96 of them. */
 static double run_sample(const struct policy_choice *choice, double pages, struct resolved *whole)
 {
-	double rate = MIN(MAX(0.01, 128 / pages), 1.0), ratio;
+	double rate = MIN(MAX(0.01, 96 / pages), 1.0), ratio;
 	struct resolved part;
 
 	assert_int_equal(sample_take(whole, &rate, 1, 1, &part), 0);
