@@ -24,7 +24,7 @@
 #include "base/bits.h"
 #include "workload/zipf_oracle.h"
 
-enum { THREADS = 8, ROWS = 25000, ROW_BYTES = 380, ROUNDS = 3, UNIT = 6000, PAGE = 4096 };
+enum { THREADS = 8, ROWS = 25000, ROW_BYTES = 380, ROUNDS = 3, UNIT = 24000, PAGE = 4096 };
 
 static const int heat[THREADS] = {32, 16, 8, 4, 2, 1, 1, 1};
 
