@@ -160,45 +160,45 @@ int foliage_cache_create(const struct foliage_cache_options *o, struct foliage_c
 
 /* ---- all files ---- */
 
-/* The files that have something to write, or written and not yet fsynced; each kept by `users`. */
-static struct file_node **unwritten(struct foliage_cache *c, uint32_t *nr)
+/* The file behind `n` (NULL: the first) that may have something to write, or written and not yet
+ * fsynced. It is kept by `users`, `n` no longer. No list is made of them: the end of a cache must
+ * write everything, also without memory for a list. */
+static struct file_node *next_unwritten(struct foliage_cache *c, struct file_node *n, int *bucket)
 {
-	struct file_node **nodes;
+	struct file_node *next;
 
-	*nr = 0;
 	pthread_mutex_lock(&c->lock);
-	nodes = malloc((c->nr_nodes + 1) * sizeof(struct file_node *));
 	pthread_mutex_lock(&c->dirty_lock);
-	for (int i = 0; nodes && i < NODE_BUCKETS; i++) {
-		for (struct file_node *n = c->table[i]; n; n = n->chain) {
-			if (n->idle || atomic_load(&n->fds[FD_WRITE]) < 0)
-				continue;
-			n->users++;
-			nodes[(*nr)++] = n;
-		}
+	next = n ? n->chain : c->table[*bucket];
+	for (;;) {
+		while (next && (next->idle || atomic_load(&next->fds[FD_WRITE]) < 0))
+			next = next->chain;
+		if (next || ++*bucket == NODE_BUCKETS)
+			break;
+		next = c->table[*bucket];
 	}
+	if (next)
+		next->users++;
+	if (n)
+		n->users--;
 	pthread_mutex_unlock(&c->dirty_lock);
 	pthread_mutex_unlock(&c->lock);
-	return nodes;
+	if (n)
+		node_settle(n);
+	return next;
 }
 
 static int write_everything(struct foliage_cache *c, bool sync)
 {
-	uint32_t nr;
-	struct file_node **nodes = unwritten(c, &nr);
-	int first = nodes ? 0 : -ENOMEM;
+	struct file_node *n = NULL;
+	int first = 0, bucket = 0;
 
-	for (uint32_t i = 0; i < nr; i++) {
-		int rc = sync ? writeback_sync(nodes[i], false) : writeback_node(nodes[i]);
+	while ((n = next_unwritten(c, n, &bucket))) {
+		int rc = sync ? writeback_sync(n, false) : writeback_node(n);
 
 		if (!first)
 			first = rc;
-		pthread_mutex_lock(&c->dirty_lock);
-		nodes[i]->users--;
-		pthread_mutex_unlock(&c->dirty_lock);
-		node_settle(nodes[i]);
 	}
-	free(nodes);
 	return first;
 }
 

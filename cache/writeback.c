@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { SWEEPS = 200 };
+enum { SWEEPS = 200, FEW_GROUPS = 64 };
 
 /* Neighbours on their way. */
 struct wb_run {
@@ -286,30 +286,48 @@ static int by_number(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* The groups of the node that are older than `cutoff`, in the order of the file; NULL: none. */
-static uint64_t *list_groups(struct file_node *n, uint64_t cutoff, size_t *nr)
-{
-	uint64_t *bases;
+/* Groups of a node, in the order of the file. `bases` is `few` when there is no memory for all. */
+struct group_list {
+	uint64_t *bases, few[FEW_GROUPS];
+	size_t nr;
+	bool more; /* than are here */
+};
 
-	*nr = 0;
+/* Those that are older than `cutoff`. */
+static void list_groups(struct file_node *n, uint64_t cutoff, struct group_list *list)
+{
+	size_t room;
+
+	list->nr = 0;
+	list->more = false;
 	pthread_mutex_lock(&n->lock);
-	bases = n->nr_groups ? malloc(n->nr_groups * sizeof(*bases)) : NULL;
-	for (struct dirty_group *g = n->oldest; bases && g; g = g->next)
-		if (g->dirty && g->since_ms <= cutoff)
-			bases[(*nr)++] = g->base;
+	room = n->nr_groups;
+	list->bases = room ? malloc(room * sizeof(*list->bases)) : NULL;
+	if (!list->bases) {
+		list->bases = list->few;
+		room = MIN(room, (size_t)FEW_GROUPS);
+	}
+	for (struct dirty_group *g = n->oldest; g; g = g->next) {
+		if (!g->dirty || g->since_ms > cutoff)
+			continue;
+		list->more = list->nr == room;
+		if (list->more)
+			break;
+		list->bases[list->nr++] = g->base;
+	}
 	pthread_mutex_unlock(&n->lock);
-	if (*nr > 1)
-		qsort(bases, *nr, sizeof(*bases), by_number);
-	return bases;
+	if (list->nr > 1)
+		qsort(list->bases, list->nr, sizeof(*list->bases), by_number);
 }
 
-/* One pass over the node. When somebody keeps write-back out: wait for the end of that, or not. */
-static void sweep(struct writer *w, struct file_node *n, uint64_t cutoff, bool wait, bool *skipped)
+/* One pass over the node, or over so much of it as there is memory to list: false. When somebody keeps
+ * write-back out: wait for the end of that, or not. */
+static bool sweep(struct writer *w, struct file_node *n, uint64_t cutoff, bool wait, bool *skipped)
 {
-	size_t nr;
-	uint64_t *bases = list_groups(n, cutoff, &nr);
+	struct group_list list;
 
-	for (size_t i = 0; i < nr;) {
+	list_groups(n, cutoff, &list);
+	for (size_t i = 0; i < list.nr;) {
 		struct dirty_group *g;
 		bool done = true;
 
@@ -324,7 +342,7 @@ static void sweep(struct writer *w, struct file_node *n, uint64_t cutoff, bool w
 			while (n->hold)
 				pthread_cond_wait(&n->cond, &n->lock);
 		}
-		g = dirty_find(n, bases[i]);
+		g = dirty_find(n, list.bases[i]);
 		if (g)
 			done = gather_group(w, n, g, skipped);
 		pthread_mutex_unlock(&n->lock);
@@ -333,21 +351,23 @@ static void sweep(struct writer *w, struct file_node *n, uint64_t cutoff, bool w
 		else
 			flush_writer(w);
 	}
-	free(bases);
+	if (list.bases != list.few)
+		free(list.bases);
+	return !list.more;
 }
 
 /* Under sync_lock. */
 static int write_node(struct file_node *n)
 {
 	struct writer *w = get_writer(n->cache);
-	bool skipped = true;
+	bool skipped = true, whole = true;
 	int rc;
 
-	for (int i = 0; i < SWEEPS && skipped; i++) {
+	for (int i = 0; i < SWEEPS && (skipped || !whole); i++) {
 		uint32_t before;
 
 		skipped = false;
-		sweep(w, n, UINT64_MAX, true, &skipped);
+		whole = sweep(w, n, UINT64_MAX, true, &skipped);
 		flush_writer(w);
 		pthread_mutex_lock(&n->lock);
 		before = n->epoch++ & 1;
@@ -357,7 +377,7 @@ static int write_node(struct file_node *n)
 		if (skipped && i > 2)
 			file_wait_news(n->cache);
 	}
-	rc = w->error ? w->error : skipped ? -EBUSY : 0;
+	rc = w->error ? w->error : !whole ? -ENOMEM : skipped ? -EBUSY : 0;
 	put_writer(w);
 	return rc;
 }

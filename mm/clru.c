@@ -190,12 +190,6 @@ static uint64_t clru_active(struct foliage_engine *e, struct lruvec *lv, unsigne
 	return counter_size(&lv->clru.size[clru_list(type, true)]);
 }
 
-static int clru_init(struct foliage_engine *e, struct lruvec *lv)
-{
-	clru_balance_init(e, lv);
-	return 0;
-}
-
 static void splice_counter(struct foliage_engine *e, counter_t *from, counter_t *to)
 {
 	int64_t nr = counter_read(from);
@@ -304,7 +298,7 @@ static const struct foliage_engine_policy clru_ops = {
 	.end_session = clru_end_session,
 	.size = clru_size,
 	.active = clru_active,
-	.init = clru_init,
+	.init = clru_balance_init,
 	.reparent = clru_reparent,
 	.drain_next = clru_drain_next,
 	.is_valid = clru_is_valid,
@@ -327,7 +321,7 @@ static const struct foliage_engine_policy clru_612_ops = {
 	.end_session = clru_end_session,
 	.size = clru_size,
 	.active = clru_active,
-	.init = clru_init,
+	.init = clru_balance_init,
 	.drain_next = clru_drain_next,
 	.is_valid = clru_is_valid,
 	.flush_stats = clru_flush_stats,

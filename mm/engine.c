@@ -90,9 +90,14 @@ int engine_init_lruvec(struct foliage_engine *e, uint32_t index)
 
 	lruvec_init(e, lv, index);
 	err = walk_init(e, lv);
-	if (!err && e->ops->init)
-		err = e->ops->init(e, lv);
-	return err;
+	if (!err && e->ops->prepare)
+		err = e->ops->prepare(e, lv);
+	if (err) {
+		engine_fini_lruvec(e, index);
+		return err;
+	}
+	e->ops->init(e, lv);
+	return 0;
 }
 
 void engine_fini_lruvec(struct foliage_engine *e, uint32_t index)
@@ -105,26 +110,28 @@ void engine_fini_lruvec(struct foliage_engine *e, uint32_t index)
 	pthread_mutex_destroy(&lv->lock);
 }
 
-/* Take over the policy and a copy of its knobs. */
-static int set_choice(struct foliage_engine *e, const struct policy_choice *choice, char *message,
-		      size_t bytes)
+/* A copy of the choice's knobs, for adopt_choice(). */
+static int copy_knobs(const struct policy_choice *choice, void **knobs, char *message, size_t bytes)
 {
-	void *knobs = NULL;
-
+	*knobs = NULL;
 	if (!choice->policy->engine)
 		return bad(message, bytes, -EINVAL,
 			   "this policy works on a fixed room only, not in the engine");
-	if (choice->policy->knobs_size) {
-		knobs = malloc(choice->policy->knobs_size);
-		if (!knobs)
-			return bad(message, bytes, -ENOMEM, "out of memory");
-		memcpy(knobs, choice->knobs, choice->policy->knobs_size);
-	}
+	if (!choice->policy->knobs_size)
+		return 0;
+	*knobs = malloc(choice->policy->knobs_size);
+	if (!*knobs)
+		return bad(message, bytes, -ENOMEM, "out of memory");
+	memcpy(*knobs, choice->knobs, choice->policy->knobs_size);
+	return 0;
+}
+
+static void adopt_choice(struct foliage_engine *e, const struct policy_choice *choice, void *knobs)
+{
 	free(e->knobs);
 	e->policy = choice->policy;
 	e->ops = choice->policy->engine;
 	e->knobs = knobs;
-	return 0;
 }
 
 static int parse_choice(const char *text, struct policy_choice *choice, char *message, size_t bytes)
@@ -153,12 +160,13 @@ int engine_create(const struct foliage_engine_options *o, const struct policy_ch
 {
 	struct foliage_engine *e;
 	int err = check_options(o, message, bytes);
+	void *knobs;
 
 	if (err)
 		return err;
 	e = calloc(1, sizeof(*e));
 	if (!e)
-		return -ENOMEM;
+		return bad(message, bytes, -ENOMEM, "out of memory");
 	e->exclusive = o->exclusive;
 	e->folio_shift = o->folio_bytes == 64 ? 6 : 5;
 	e->backend = *o->backend;
@@ -175,9 +183,11 @@ int engine_create(const struct foliage_engine_options *o, const struct policy_ch
 	if (!e->caps)
 		e->caps = o->backend->next_mapping ? 7 : FOLIAGE_LRU_GEN_CORE;
 	pthread_mutex_init(&e->tree_lock, NULL);
-	err = set_choice(e, choice, message, bytes);
-	if (!err)
+	err = copy_knobs(choice, &knobs, message, bytes);
+	if (!err) {
+		adopt_choice(e, choice, knobs);
 		err = alloc_tables(e);
+	}
 	if (!err)
 		err = init_lruvecs(e);
 	if (!err)
@@ -459,6 +469,35 @@ static uint64_t switch_lruvec(struct foliage_engine *e, struct lruvec *lv, folio
 	return nr;
 }
 
+/* What may fail of a switch, before anything is taken apart: `to` gets its memory beside what the running
+ * policy has. */
+static int prepare_lruvecs(struct foliage_engine *e, const struct foliage_engine_policy *to)
+{
+	uint32_t nr = e->nr_memcgs * e->nr_nodes, i;
+	int err = 0;
+
+	for (i = 0; i < nr && !err && to->prepare; i++)
+		if (e->memcgs[i / e->nr_nodes].used)
+			err = to->prepare(e, &e->lruvecs[i]);
+	/* What the running policy has as well stays. */
+	while (err && i-- > 0)
+		if (e->memcgs[i / e->nr_nodes].used && to->fini != e->ops->fini)
+			to->fini(e, &e->lruvecs[i]);
+	return err;
+}
+
+/* From `before` to the policy that is now the engine's; the lists are empty. */
+static void init_switched(struct foliage_engine *e, const struct foliage_engine_policy *before)
+{
+	for (uint32_t i = 0; i < e->nr_memcgs * e->nr_nodes; i++) {
+		if (!e->memcgs[i / e->nr_nodes].used)
+			continue;
+		if (before->fini && before->fini != e->ops->fini)
+			before->fini(e, &e->lruvecs[i]);
+		e->ops->init(e, &e->lruvecs[i]);
+	}
+}
+
 int foliage_engine_switch(struct foliage_engine *e, struct foliage_cpu *cpu, const char *policy,
 			  char *message, size_t bytes)
 {
@@ -466,6 +505,7 @@ int foliage_engine_switch(struct foliage_engine *e, struct foliage_cpu *cpu, con
 	const struct foliage_engine_policy *before = e->ops;
 	folio_id chain = FOLIO_NONE;
 	struct policy_choice choice;
+	void *knobs;
 	int err;
 
 	foliage_cpu_drain(e, cpu);
@@ -474,22 +514,21 @@ int foliage_engine_switch(struct foliage_engine *e, struct foliage_cpu *cpu, con
 	err = parse_choice(policy, &choice, message, bytes);
 	if (err)
 		return err;
-	if (!choice.policy->engine) {
+	err = copy_knobs(&choice, &knobs, message, bytes);
+	if (!err && prepare_lruvecs(e, choice.policy->engine)) {
+		free(knobs);
+		err = bad(message, bytes, -ENOMEM, "out of memory");
+	}
+	if (err) {
 		policy_choice_free(&choice);
-		return bad(message, bytes, -EINVAL,
-			   "this policy works on a fixed room only, not in the engine");
+		return err;
 	}
 	for (uint32_t i = 0; i < nr; i++)
 		if (e->memcgs[e->lruvecs[i].memcg].used)
 			switch_lruvec(e, &e->lruvecs[i], &chain);
-	for (uint32_t i = 0; i < nr; i++)
-		if (e->memcgs[i / e->nr_nodes].used && before->fini)
-			before->fini(e, &e->lruvecs[i]);
-	err = set_choice(e, &choice, message, bytes);
+	adopt_choice(e, &choice, knobs);
 	policy_choice_free(&choice);
-	for (uint32_t i = 0; i < nr && !err; i++)
-		if (e->memcgs[i / e->nr_nodes].used && e->ops->init)
-			err = e->ops->init(e, &e->lruvecs[i]);
+	init_switched(e, before);
 	while (chain != FOLIO_NONE) {
 		folio_id id = chain;
 		struct lruvec *lv = folio_lruvec_lock(e, folio_at(e, id));
@@ -498,5 +537,5 @@ int foliage_engine_switch(struct foliage_engine *e, struct foliage_cpu *cpu, con
 		lruvec_add_folio(e, lv, id, false);
 		lruvec_unlock(e, lv, 1);
 	}
-	return err;
+	return 0;
 }

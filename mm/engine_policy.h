@@ -80,7 +80,9 @@ struct foliage_engine_policy {
 	bool memcg_lru;
 
 	/* -- life -- */
-	int (*init)(struct foliage_engine *e, struct lruvec *lv);
+	/* The memory that init() wants, unless the lruvec has it: -ENOMEM. fini() frees it. */
+	int (*prepare)(struct foliage_engine *e, struct lruvec *lv);
+	void (*init)(struct foliage_engine *e, struct lruvec *lv);
 	void (*fini)(struct foliage_engine *e, struct lruvec *lv);
 	/* Move everything of a dying child to its parent; both locked (B.14, C.11). */
 	void (*reparent)(struct foliage_engine *e, struct lruvec *child, struct lruvec *parent);

@@ -345,12 +345,16 @@ static void fgw_deactivate(struct foliage_engine *e, struct lruvec *lv, folio_id
 
 /* ---- life ---- */
 
-static int fgw_init(struct foliage_engine *e, struct lruvec *lv)
+static int fgw_prepare(struct foliage_engine *e, struct lruvec *lv)
 {
+	(void)e;
 	if (!lv->fgw)
 		lv->fgw = malloc(sizeof(*lv->fgw));
-	if (!lv->fgw)
-		return -ENOMEM;
+	return lv->fgw ? 0 : -ENOMEM;
+}
+
+static void fgw_init(struct foliage_engine *e, struct lruvec *lv)
+{
 	*lv->fgw = (struct fgw_state){0};
 	for (int type = 0; type < NR_TYPES; type++) {
 		lv->fgw->type[type].oldest = CLOCK_START;
@@ -360,7 +364,6 @@ static int fgw_init(struct foliage_engine *e, struct lruvec *lv)
 	/* Only page-table walks use the multi-gen clock here. */
 	atomic_store(&lv->gen.max_seq, MIN_NR_GENS + 1);
 	walk_reset(e, lv);
-	return 0;
 }
 
 static void fgw_fini(struct foliage_engine *e, struct lruvec *lv)
@@ -463,6 +466,7 @@ static const struct foliage_engine_policy fgw_ops = {
 	.active = fgw_active,
 	.workingset = fgw_workingset,
 	.memcg_lru = true,
+	.prepare = fgw_prepare,
 	.init = fgw_init,
 	.fini = fgw_fini,
 	.reparent = fgw_reparent,

@@ -300,7 +300,7 @@ uint64_t gen_shadow(struct foliage_engine *e, struct lruvec *target, folio_id id
 
 /* ---- life ---- */
 
-int gen_init(struct foliage_engine *e, struct lruvec *lv)
+void gen_init(struct foliage_engine *e, struct lruvec *lv)
 {
 	struct lru_gen *g = &lv->gen;
 	uint8_t memcg_gen = g->memcg_gen, seg = g->memcg_seg, bin = g->memcg_bin;
@@ -317,7 +317,6 @@ int gen_init(struct foliage_engine *e, struct lruvec *lv)
 		g->timestamps[i] = engine_now_ms(e);
 	gen_window_moved(e, lv);
 	walk_reset(e, lv);
-	return 0;
 }
 
 /* C.11: every list of the child, also those outside its window (lazy moves leave folios there),

@@ -147,7 +147,7 @@ static inline void gen_move_size(const struct foliage_engine *e, struct lruvec *
 int gen_inc(struct foliage_engine *e, struct lruvec *lv, folio_id id, bool *yielded);
 uint64_t gen_type_size(struct foliage_engine *e, struct lruvec *lv, unsigned int type);
 uint64_t gen_active(struct foliage_engine *e, struct lruvec *lv, unsigned int type);
-int gen_init(struct foliage_engine *e, struct lruvec *lv);
+void gen_init(struct foliage_engine *e, struct lruvec *lv);
 void gen_reparent(struct foliage_engine *e, struct lruvec *child, struct lruvec *parent);
 folio_id gen_drain_next(struct foliage_engine *e, struct lruvec *lv, bool *active);
 int gen_is_valid(struct foliage_engine *e, struct lruvec *lv, struct err *err);

@@ -115,6 +115,10 @@ static uint16_t new_id(struct foliage_engine *e)
  * to take one. */
 static int reuse_lruvec(struct foliage_engine *e, struct lruvec *lv)
 {
+	int err = e->ops->prepare ? e->ops->prepare(e, lv) : 0;
+
+	if (err)
+		return err;
 	lruvec_lock(e, lv);
 	memset(&lv->gen, 0, sizeof(lv->gen));
 	memset(&lv->clru, 0, sizeof(lv->clru));
@@ -123,7 +127,8 @@ static int reuse_lruvec(struct foliage_engine *e, struct lruvec *lv)
 		list_init(e, list_head(lv->index, i));
 	lruvec_unlock(e, lv, 0);
 	walk_reset(e, lv);
-	return e->ops->init ? e->ops->init(e, lv) : 0;
+	e->ops->init(e, lv);
+	return 0;
 }
 
 static void slot_lruvecs_undo(struct foliage_engine *e, uint32_t slot, uint32_t nodes, bool before)
