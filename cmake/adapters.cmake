@@ -31,8 +31,10 @@ if(SQLITE3_FOUND)
 	install(TARGETS foliage_sqlite LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 	install(FILES adapters/sqlite/foliage_sqlite.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 	if(CMOCKA_FOUND)
-		target_link_libraries(test_sqlite PRIVATE foliage_sqlite PkgConfig::SQLITE3)
-		target_compile_definitions(test_sqlite PRIVATE HAVE_SQLITE=1)
+		foreach(name test_sqlite test_no_memory)
+			target_link_libraries(${name} PRIVATE foliage_sqlite PkgConfig::SQLITE3)
+			target_compile_definitions(${name} PRIVATE HAVE_SQLITE=1)
+		endforeach()
 		add_test(NAME cache_test_sqlite_preload
 			COMMAND bash ${CMAKE_SOURCE_DIR}/tests/cache/test_sqlite_preload.sh $<TARGET_FILE:foliage_sqlite>)
 		set_tests_properties(cache_test_sqlite_preload PROPERTIES LABELS cache TIMEOUT 900

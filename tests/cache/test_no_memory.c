@@ -26,6 +26,12 @@
 #include "foliage/reclaim.h"
 #include "foliage/segment.h"
 
+#ifdef HAVE_SQLITE
+#include <sqlite3.h>
+
+#include "adapters/sqlite/foliage_sqlite.h"
+#endif
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HAVE_SANITIZER 1
 #elif defined(__has_feature)
@@ -273,6 +279,99 @@ static int with_files(enum foliage_io io)
 	return rc < 0 ? rc : end;
 }
 
+enum { REQUESTS = 32, REQUEST_BYTES = 8 * PAGE };
+
+/* All of one kind at once; whatever is accepted completes. */
+static int run_requests(struct foliage_cache *cache, struct foliage_aio *aio,
+			enum foliage_aio_op op, size_t bytes)
+{
+	struct foliage_aio *all[REQUESTS], *done;
+	int rc = 0;
+
+	for (int i = 0; i < REQUESTS; i++) {
+		aio[i].op = op;
+		aio[i].bytes = bytes;
+		aio[i].offset = (uint64_t)i * REQUEST_BYTES;
+		all[i] = &aio[i];
+	}
+	assert_int_equal(foliage_cache_submit(cache, all, REQUESTS), REQUESTS);
+	for (int i = 0; i < REQUESTS; i++)
+		assert_int_equal(foliage_cache_poll(cache, &done, 1, -1), 1);
+	for (int i = 0; i < REQUESTS; i++)
+		if (aio[i].result < (int64_t)bytes)
+			rc = expected(aio[i].result < 0 ? (int)aio[i].result : -ENOMEM);
+	return rc;
+}
+
+static int use_requests(struct foliage_cache *cache, struct foliage_file *file, char byte)
+{
+	static char buffers[REQUESTS][REQUEST_BYTES];
+	struct foliage_aio aio[REQUESTS] = {0};
+	int rc;
+
+	memset(buffers, byte, sizeof(buffers));
+	for (int i = 0; i < REQUESTS; i++) {
+		aio[i].file = file;
+		aio[i].buffer = buffers[i];
+	}
+	rc = run_requests(cache, aio, FOLIAGE_AIO_WRITE, REQUEST_BYTES);
+	if (rc >= 0)
+		rc = run_requests(cache, aio, FOLIAGE_AIO_FSYNC, 0);
+	if (rc >= 0)
+		rc = expected(foliage_file_invalidate(file, 0, UINT64_MAX));
+	memset(buffers, ~byte, sizeof(buffers));
+	if (rc >= 0)
+		rc = run_requests(cache, aio, FOLIAGE_AIO_READ, REQUEST_BYTES);
+	for (int i = 0; i < REQUESTS && rc >= 0; i++)
+		for (int at = 0; at < REQUEST_BYTES; at += 512)
+			assert_int_equal(buffers[i][at], byte);
+	return rc;
+}
+
+static int with_requests(void)
+{
+	static char byte;
+	struct foliage_cache_options options = {.bytes = 2 * MIB, .wait_ms = 50};
+	struct foliage_cache *cache = NULL;
+	struct foliage_file *file = NULL;
+	int rc = expected(foliage_cache_create(&options, &cache, NULL, 0)), end;
+
+	if (rc < 0)
+		return rc;
+	rc = expected(foliage_file_open(cache, path, O_RDWR, 0, &file));
+	if (rc >= 0)
+		rc = use_requests(cache, file, ++byte);
+	end = expected(foliage_cache_destroy(cache));
+	return rc < 0 ? rc : end;
+}
+
+/* Nobody has asked for the data to be written when the cache ends. */
+static int with_end(void)
+{
+	static unsigned char byte;
+	static char out[MIB];
+	struct foliage_cache_options options = {
+		.bytes = 8 * MIB, .dirty_background = 70, .dirty_limit = 80};
+	struct foliage_cache *cache = NULL;
+	struct foliage_file *file = NULL;
+	int rc = expected(foliage_cache_create(&options, &cache, NULL, 0)), end;
+
+	if (rc < 0)
+		return rc;
+	byte++;
+	memset(out, byte, sizeof(out));
+	rc = expected(foliage_file_open(cache, path, O_RDWR, 0, &file));
+	for (uint64_t i = 0; i < 4 && rc >= 0; i++) {
+		int64_t n = foliage_file_write(file, out, sizeof(out), i * MIB);
+
+		rc = n == MIB ? 0 : expected(n < 0 ? (int)n : -ENOMEM);
+	}
+	end = expected(foliage_cache_destroy(cache));
+	if (rc >= 0 && end >= 0)
+		check_file(byte);
+	return rc < 0 ? rc : end;
+}
+
 static int with_sync(void)
 {
 	return with_files(FOLIAGE_IO_SYNC);
@@ -341,6 +440,50 @@ static int from_fgw(void)
 	return with_engine("fgw");
 }
 
+#ifdef HAVE_SQLITE
+static int no_memory_or_ok(int rc)
+{
+	if (rc != SQLITE_OK && (rc & 255) != SQLITE_NOMEM && rc != SQLITE_IOERR_NOMEM)
+		fail_msg("SQLite: %s", sqlite3_errstr(rc));
+	return rc == SQLITE_OK ? 0 : -ENOMEM;
+}
+
+static int count_rows(sqlite3 *db)
+{
+	sqlite3_stmt *stmt = NULL;
+	int rc = sqlite3_prepare_v2(db, "SELECT count(v) FROM t", -1, &stmt, NULL);
+
+	if (rc == SQLITE_OK) {
+		rc = sqlite3_step(stmt);
+		if (rc == SQLITE_ROW)
+			assert_int_equal(sqlite3_column_int(stmt, 0), 300);
+	}
+	sqlite3_finalize(stmt);
+	return no_memory_or_ok(rc == SQLITE_ROW ? SQLITE_OK : rc);
+}
+
+static int with_sqlite(void)
+{
+	static const char make[] =
+		"PRAGMA page_size=1024; PRAGMA cache_size=20; PRAGMA synchronous=off; BEGIN;"
+		"DROP TABLE IF EXISTS t; CREATE TABLE t(id INTEGER PRIMARY KEY, v BLOB);"
+		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<300)"
+		"INSERT INTO t SELECT i, zeroblob(900) FROM n; COMMIT";
+	char name[64];
+	sqlite3 *db = NULL;
+	int rc;
+
+	snprintf(name, sizeof(name), "%s.db", path);
+	rc = no_memory_or_ok(sqlite3_open(name, &db));
+	if (rc >= 0)
+		rc = no_memory_or_ok(sqlite3_exec(db, make, NULL, NULL, NULL));
+	if (rc >= 0)
+		rc = count_rows(db);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+	return rc;
+}
+#endif
+
 /* ---- every allocation in turn ---- */
 
 static void each_fails(int (*ask)(void))
@@ -398,11 +541,39 @@ static void test_files_ring(void **state)
 	each_fails(with_ring);
 }
 
+static void test_requests(void **state)
+{
+	(void)state;
+	each_fails(with_requests);
+}
+
+static void test_end(void **state)
+{
+	(void)state;
+	each_fails(with_end);
+}
+
 static void test_engine(void **state)
 {
 	(void)state;
 	each_fails(from_mglru);
 	each_fails(from_fgw);
+}
+
+static void test_sqlite(void **state)
+{
+	(void)state;
+#ifdef HAVE_SQLITE
+	struct foliage_sqlite_stats stats;
+
+	each_fails(with_sqlite);
+	assert_int_equal(foliage_sqlite_stats(&stats), 0);
+	assert_true(stats.pool.created > 0);
+	assert_int_equal(stats.caches + stats.unpurgeable_bytes + stats.overflow_bytes, 0);
+#else
+	print_message("SKIP: SQLite's library is not here\n");
+	skip();
+#endif
 }
 
 static int make_file(void **state)
@@ -418,7 +589,13 @@ static int make_file(void **state)
 
 static int remove_file(void **state)
 {
+	char name[64];
+
 	(void)state;
+	for (int i = 0; i < 2; i++) {
+		snprintf(name, sizeof(name), "%s.db%s", path, i ? "-journal" : "");
+		unlink(name);
+	}
 	return unlink(path);
 }
 
@@ -427,7 +604,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_engine),     cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_segment),    cmocka_unit_test(test_files),
-		cmocka_unit_test(test_files_ring),
+		cmocka_unit_test(test_files_ring), cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_end),        cmocka_unit_test(test_sqlite),
 	};
 
 	return cmocka_run_group_tests(tests, make_file, remove_file);
