@@ -475,6 +475,7 @@ int files_init(struct machine *m)
 	if (!m->flusher)
 		return -ENOMEM;
 	m->flusher->kernel = true;
+	m->flusher->own_cpu = true;
 	return device_init(&m->disk, m->options.disk);
 }
 

@@ -95,6 +95,10 @@ static void make_ready(struct machine *m, struct task *t, uint64_t time)
 {
 	t->state = TASK_READY;
 	t->now = MAX(t->now, time);
+	if (t->own_cpu) {
+		put_on_cpu(m, t, (int)m->options.cpus, time);
+		return;
+	}
 	for (uint32_t i = 0; i < m->options.cpus; i++)
 		if (!m->on_cpu[i]) {
 			put_on_cpu(m, t, (int)i, time);
@@ -115,7 +119,7 @@ static void release_cpu(struct machine *m, struct task *t)
 
 	m->on_cpu[cpu] = NULL;
 	t->cpu = -1;
-	if (!next)
+	if (!next || cpu == (int)m->options.cpus)
 		return;
 	m->ready_head = next->next_ready;
 	if (!m->ready_head)
@@ -139,6 +143,14 @@ void task_wake(struct task *t, uint64_t time)
 		make_ready(t->m, t, MAX(time, t->m->now));
 	else
 		t->woken = true;
+}
+
+void task_wake_at(struct task *t, uint64_t time)
+{
+	if (t->state != TASK_BLOCKED || t->wake <= time)
+		return;
+	t->wake = time;
+	event_at(t->m, time, wake_event, t, false);
 }
 
 /* ---- fibers ---- */
@@ -362,7 +374,7 @@ int sched_init(struct machine *m)
 	uint32_t nr = m->options.cpus;
 
 	m->cpus = calloc(nr + 1, sizeof(*m->cpus)); /* the last one is the interrupts' */
-	m->on_cpu = calloc(nr, sizeof(struct task *));
+	m->on_cpu = calloc(nr + 1, sizeof(struct task *));
 	if (!m->cpus || !m->on_cpu || locks_init(m))
 		return -ENOMEM;
 	return event_at(m, FLUSH_NS, flush_event, NULL, false);

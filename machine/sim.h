@@ -58,6 +58,7 @@ struct task {
 	bool in_lru_fault; /* pages it brings in now come by a fault with recency */
 	bool pinned;       /* inside the engine: keeps its CPU */
 	bool kernel;       /* not a process */
+	bool own_cpu; /* waits for no CPU: reclaim, which keeps its own, may wait for this task */
 	struct space *space;
 	uint32_t memcg;
 	struct task *parent, *next_ready, *next_all;
@@ -224,6 +225,8 @@ void task_checkpoint(struct task *t);
 /* Give the CPU up until `time`, or until woken. */
 void task_block(struct task *t, uint64_t time);
 void task_wake(struct task *t, uint64_t time);
+/* It wakes by itself then, unless it does before or somebody wakes it. */
+void task_wake_at(struct task *t, uint64_t time);
 void task_die(struct task *t) __attribute__((noreturn));
 struct task *task_new(struct machine *m, uint32_t memcg, task_fn fn, void *arg);
 struct foliage_cpu *this_cpu(struct machine *m);

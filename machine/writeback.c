@@ -53,8 +53,8 @@ void file_dirty(struct machine *m, int32_t frame)
 	memcg_count(m, fr->memcg, MEMCG_FILE_DIRTY, 1);
 	if (!push(m, (struct dirty){fr->file, fr->index, this_now(m)}))
 		machine_fail(m, "no memory for dirty pages");
-	if (m->dirty_nr == 1 && m->flusher->state == TASK_BLOCKED)
-		task_wake(m->flusher, this_now(m) + period_ns);
+	if (m->dirty_nr == 1)
+		task_wake_at(m->flusher, this_now(m) + period_ns);
 }
 
 void file_clean(struct machine *m, int32_t frame)

@@ -104,17 +104,13 @@ static void shrink_tree(struct foliage_engine *e, struct scan_control *sc)
 		atomic_store(iter, memcg);
 }
 
-/* Everything isolated was dirty and nobody writes it: somebody must. */
+/* What was isolated is on its way to the device: wait for it. */
 static void note_congestion(struct foliage_engine *e, struct scan_control *sc)
 {
-	if (sc->seen.unqueued_dirty && sc->seen.unqueued_dirty == sc->seen.taken &&
-	    e->backend.wake_flusher)
-		e->backend.wake_flusher(e->ctx);
 	if (sc->seen.taken && (sc->seen.immediate || sc->seen.writeback == sc->seen.taken) &&
 	    e->backend.throttle)
 		e->backend.throttle(e->ctx);
-	sc->seen.dirty = sc->seen.unqueued_dirty = sc->seen.writeback = sc->seen.immediate =
-		sc->seen.taken = 0;
+	sc->seen.writeback = sc->seen.immediate = sc->seen.taken = 0;
 }
 
 static void priority_loop(struct foliage_engine *e, struct scan_control *sc)

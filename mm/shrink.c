@@ -145,7 +145,6 @@ static enum outcome shrink_folio(struct foliage_engine *e, struct scan_control *
 	if (flags & F_MAPPED && !sc->may_unmap)
 		return OUT_KEEP;
 	if (flags & F_DIRTY && !(flags & F_SWAPBACKED)) {
-		sc->seen.dirty++;
 		sc->seen.unqueued_dirty += !(flags & F_WRITEBACK);
 	}
 	if (flags & F_WRITEBACK)
@@ -168,6 +167,7 @@ static enum outcome shrink_folio(struct foliage_engine *e, struct scan_control *
 
 int64_t shrink_folio_list(struct foliage_engine *e, struct scan_control *sc, struct folio_set *set)
 {
+	const uint64_t taken = set->nr, dirty = sc->seen.unqueued_dirty;
 	int64_t freed = 0;
 	uint32_t kept = 0;
 
@@ -183,7 +183,6 @@ int64_t shrink_folio_list(struct foliage_engine *e, struct scan_control *sc, str
 			freed += flags_nr(flags);
 			continue;
 		case OUT_ACTIVATE:
-			sc->seen.activate++;
 			if (flags_evictable(folio_flags(folio_at(e, id)))) {
 				folio_change(e, folio_at(e, id), 0, F_ACTIVE);
 				stat_add(e, folio_lruvec(e, folio_at(e, id)), STAT_PGACTIVATE,
@@ -201,6 +200,9 @@ int64_t shrink_folio_list(struct foliage_engine *e, struct scan_control *sc, str
 	set->nr = kept;
 	if (e->backend.given_back)
 		e->backend.given_back(e->ctx);
+	/* Everything isolated was dirty and nobody writes it: somebody must, before it is met again. */
+	if (taken && sc->seen.unqueued_dirty - dirty == taken && e->backend.wake_flusher)
+		e->backend.wake_flusher(e->ctx);
 	return freed;
 }
 

@@ -255,7 +255,7 @@ struct scan_control {
 	void *walk; /* page-table walk buffer, once aging has needed one */
 	/* What shrink_folio_list saw. */
 	struct {
-		uint64_t dirty, unqueued_dirty, writeback, immediate, activate, io, taken;
+		uint64_t unqueued_dirty, writeback, immediate, io, taken;
 	} seen;
 };
 

@@ -77,6 +77,54 @@ static void sleep_takes_no_cpu(void **state)
 	machine_destroy(m);
 }
 
+static void write_then_read(struct task *t, void *arg)
+{
+	struct open_file *f = task_open(t, *(int *)arg);
+
+	task_write(t, f, 0, 1);
+	task_read(t, f, 100, 1); /* gives the CPU away */
+	task_compute(t, 1000000000);
+	task_close(t, f);
+}
+
+/* The first dirty page tells the flusher to look in five seconds. Until then it waits, and does so
+ * without the only CPU. */
+static void flusher_waits_without_a_cpu(void **state)
+{
+	struct machine *m = make(&(struct machine_options){.memory = 4096, .cpus = 1});
+	int file = machine_file(m, 200);
+
+	(void)state;
+	machine_spawn(m, 0, write_then_read, &file);
+	assert_int_equal(machine_run(m, 0, NULL), 0);
+	assert_in_range(machine_now(m), 1000000000, 1100000000);
+	machine_destroy(m);
+}
+
+static void fill_with_dirty(struct task *t, void *arg)
+{
+	struct open_file *f = task_open(t, *(int *)arg);
+
+	for (uint32_t page = 0; page < 3000; page++)
+		task_write(t, f, page, 1);
+	task_close(t, f);
+}
+
+/* A group whose pages are all dirty has room when they are written: reclaim, which does not give its CPU away,
+ * asks the flusher, who must not wait for that CPU. */
+static void reclaim_does_not_starve_the_flusher(void **state)
+{
+	struct machine *m =
+		make(&(struct machine_options){.memory = 65536, .cpus = 1, .max_memcgs = 4});
+	int file = machine_file(m, 3000), group = machine_memcg(m, 0, "group", 300);
+
+	(void)state;
+	machine_spawn(m, (uint32_t)group, fill_with_dirty, &file);
+	assert_int_equal(machine_run(m, 0, NULL), 0);
+	assert_true(machine_now(m) < 1000000000);
+	machine_destroy(m);
+}
+
 static void wait_for_itself(struct task *t, void *arg)
 {
 	(void)arg;
@@ -246,9 +294,14 @@ static void locks_are_waited_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cpus_share_work),      cmocka_unit_test(sleep_takes_no_cpu),
-		cmocka_unit_test(run_stops_at_its_end), cmocka_unit_test(stop),
-		cmocka_unit_test(the_impossible_ends),  cmocka_unit_test(no_io_fails_softly),
+		cmocka_unit_test(cpus_share_work),
+		cmocka_unit_test(sleep_takes_no_cpu),
+		cmocka_unit_test(flusher_waits_without_a_cpu),
+		cmocka_unit_test(reclaim_does_not_starve_the_flusher),
+		cmocka_unit_test(run_stops_at_its_end),
+		cmocka_unit_test(stop),
+		cmocka_unit_test(the_impossible_ends),
+		cmocka_unit_test(no_io_fails_softly),
 		cmocka_unit_test(locks_are_waited_for),
 	};
 

@@ -448,8 +448,7 @@ static void test_under_writeback(void **unused)
 	world_free(w);
 }
 
-/* Everything isolated was dirty and nobody writes: the flusher is woken. One clean page, and it is
- * not. */
+/* All of a batch was dirty and nobody writes: the flusher is woken. One clean page, and it is not. */
 static void test_flusher(void **unused)
 {
 	for (uint32_t clean = 0; clean < 2; clean++) {
@@ -463,6 +462,22 @@ static void test_flusher(void **unused)
 		world_free(w);
 	}
 	(void)unused;
+}
+
+/* Batches are judged one by one: what another one of the pass freed does not put the flusher off. */
+static void test_flusher_of_a_batch(void **unused)
+{
+	struct world *w = world_window("mglru", 7, 4);
+
+	(void)unused;
+	for (uint32_t i = 0; i < 4096; i++)
+		put(w, i, i >= 64 && i < 128 ? FOLIAGE_FOLIO_DIRTY : 0, 4, 0);
+	/* 64 clean ones leave, 64 dirty ones stay. */
+	evict(w, 64);
+	assert_int_equal(w->nr_flusher, 0);
+	evict(w, 64);
+	assert_int_equal(w->nr_flusher, 1);
+	world_free(w);
 }
 
 static void test_anon(void **unused)
@@ -803,6 +818,7 @@ int main(void)
 		cmocka_unit_test(test_end_of_writeback),
 		cmocka_unit_test(test_under_writeback),
 		cmocka_unit_test(test_flusher),
+		cmocka_unit_test(test_flusher_of_a_batch),
 		cmocka_unit_test(test_anon),
 		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_budget),
