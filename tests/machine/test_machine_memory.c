@@ -399,6 +399,68 @@ static void full_swap_takes_no_more(void **state)
 	machine_destroy(s.m);
 }
 
+struct queue {
+	struct machine *m;
+	uint32_t pages; /* that the writer writes out */
+	uint64_t asked, waited;
+};
+
+/* A page that is out, and so many writes of others just before it is read. */
+static void reader_behind_writer(struct task *t, void *arg)
+{
+	struct queue *q = arg;
+	const struct foliage_reclaim_request gone = {.nr = 1, .swappiness = 200};
+	uint64_t mine = task_map_anon(t, 1, 0), others = task_map_anon(t, 64, 0);
+
+	task_touch(t, mine, TASK_STORE);
+	foliage_cpu_drain(q->m->engine, this_cpu(q->m));
+	task_madvise(t, mine, 1, ADVICE_PAGEOUT);
+	task_sleep(t, 100000000);
+	/* Written, it is still in the swap cache. */
+	assert_int_equal(foliage_reclaim(q->m->engine, this_cpu(q->m), &gone), 1);
+	for (uint32_t i = 0; i < 64; i++)
+		task_touch(t, others + i, TASK_STORE);
+	foliage_cpu_drain(q->m->engine, this_cpu(q->m));
+	if (q->pages)
+		task_madvise(t, others, q->pages, ADVICE_PAGEOUT);
+	q->asked = t->now;
+	task_touch(t, mine, TASK_LOAD);
+	q->waited = t->now - q->asked;
+}
+
+static uint64_t wait_behind(uint32_t pages)
+{
+	struct queue q = {.pages = pages};
+	struct err err = {""};
+
+	assert_int_equal(machine_create(&(struct machine_options){.memory = 4096,
+								  .swap = MACHINE_DISK_SWAP,
+								  .swap_pages = 1000,
+								  .swap_disk = &machine_ssd},
+					&q.m, &err),
+			 0);
+	machine_spawn(q.m, 0, reader_behind_writer, &q);
+	assert_int_equal(machine_run(q.m, 0, NULL), 0);
+	assert_int_equal(machine_stat(q.m, MACHINE_PSWPOUT), 1 + pages);
+	assert_int_equal(machine_stat(q.m, MACHINE_PSWPIN), 1);
+	machine_destroy(q.m);
+	return q.waited;
+}
+
+/* Reads and writes of a disk share one queue: who reads a page in waits for the writes before it. */
+static void a_reader_waits_behind_swap_writes(void **state)
+{
+	uint64_t idle = wait_behind(0), few = wait_behind(8), many = wait_behind(16);
+
+	(void)state;
+	print_message("swap-in: %.0f us alone, %.0f behind 8 writes, %.0f behind 16\n",
+		      (double)idle / 1e3, (double)few / 1e3, (double)many / 1e3);
+	assert_in_range(idle, machine_ssd.latency, machine_ssd.latency + 20000);
+	/* Each write holds the bus for its page; less the time that the writer needs for each. */
+	assert_true(few > idle);
+	assert_true(many > few + 2 * machine_ssd.ns_per_page);
+}
+
 /* ---- pressure ---- */
 
 static void read_skewed(struct task *t, void *arg)
@@ -460,6 +522,7 @@ int main(void)
 		cmocka_unit_test(threads_share_pages),
 		cmocka_unit_test(swap_keeps_and_returns),
 		cmocka_unit_test(full_swap_takes_no_more),
+		cmocka_unit_test(a_reader_waits_behind_swap_writes),
 		cmocka_unit_test(pressure_that_mainline_misses),
 	};
 
