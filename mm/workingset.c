@@ -15,6 +15,7 @@
  * folio's own, because it is that one's room that was too small.
  */
 #include "mm/clru.h"
+#include "mm/memcg.h"
 #include "mm/shadow.h"
 
 void workingset_age(const struct foliage_engine *e, struct lruvec *lv, int64_t nr)
@@ -64,19 +65,29 @@ static uint64_t workingset_size(const struct foliage_engine *e, const struct lru
 	return size;
 }
 
-static bool refault_is_recent(const struct foliage_engine *e, unsigned int type, uint64_t shadow)
+static bool distance_fits(const struct foliage_engine *e, const struct lruvec *lv,
+			  unsigned int type, uint64_t shadow)
 {
-	const struct lruvec *lv = shadow_lruvec(e, shadow);
 	unsigned int order = bucket_order(e);
-	uint64_t age;
+	uint64_t age =
+		(uint64_t)counter_read(&lv->clru.nonresident_age) - (shadow_time(shadow) << order);
 
-	if (!lv || clru_knobs(e)->refault == CLRU_REFAULT_NEVER)
-		return false;
-	if (clru_knobs(e)->refault == CLRU_REFAULT_ALWAYS)
-		return true;
-	age = (uint64_t)counter_read(&lv->clru.nonresident_age) - (shadow_time(shadow) << order);
 	return (age & ((UINT64_C(1) << (SHADOW_TIME_BITS + order)) - 1)) <=
 	       workingset_size(e, lv, type);
+}
+
+/* The distance is measured in the memcg that was reclaimed, which nothing of the page's keeps: the
+ * session does, from the look for its slot on, so that the slot is not made another's meanwhile. */
+static bool refault_is_recent(struct foliage_engine *e, unsigned int type, uint64_t shadow)
+{
+	unsigned int session = memcg_enter(e);
+	const struct lruvec *lv = shadow_lruvec(e, shadow);
+	bool recent = lv && clru_knobs(e)->refault != CLRU_REFAULT_NEVER;
+
+	if (recent && clru_knobs(e)->refault != CLRU_REFAULT_ALWAYS)
+		recent = distance_fits(e, lv, type, shadow);
+	memcg_leave(e, session);
+	return recent;
 }
 
 void workingset_refault(struct foliage_engine *e, struct foliage_cpu *cpu, struct lruvec *lv,
