@@ -278,10 +278,9 @@ static void note_batch(struct pass *p, unsigned int type, bool fruitless, bool w
 		p->stuck[TYPE_ANON] = p->stuck[TYPE_FILE] = STUCK_NOT;
 }
 
-/* One batch of a type, or of the other one when this one has nothing. Returns folios looked at, 0:
- * nothing left. */
-static int evict(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
-		 struct pass *p)
+/* One batch of a type. Returns folios looked at, 0: nothing left. *waits: pages, all of them under write-back. */
+static int evict_type(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+		      struct pass *p, unsigned int type, bool *waits)
 {
 	const struct fgw_knobs *k = fgw_knobs(e);
 	struct folio_set set = {0};
@@ -289,32 +288,50 @@ static int evict(struct foliage_engine *e, struct lruvec *lv, struct scan_contro
 			   (int64_t)sc->batch),
 		freed = 0;
 	struct scan s = {
+		.type = type,
+		.main = p->stuck[type] == STUCK_P,
 		.budget = (int)MIN(p->left, (int64_t)FGW_EXAMINE_MAX),
 		.stale = (uint64_t)(k->stale * k->ticks),
 		.out = &set,
 	};
-	const uint64_t io = sc->seen.io + sc->seen.writeback;
+	const uint64_t io = sc->seen.io, writeback = sc->seen.writeback;
+	uint64_t taken;
+	int looked;
+
+	lruvec_lock(e, lv);
+	looked = isolate(e, lv, sc, &s, want);
+	lruvec_unlock(e, lv, (uint32_t)looked);
+	taken = set.nr;
+	if (taken)
+		freed = shrink_folio_list(e, sc, &set);
+	*waits = taken && sc->seen.writeback - writeback == taken;
+	if (looked)
+		note_batch(p, type, !freed && (set.nr > s.fresh || s.unusable),
+			   sc->seen.io + sc->seen.writeback > io + writeback);
+	if (set.nr)
+		putback_folios(e, &set);
+	stat_add(e, lv, type == TYPE_ANON ? STAT_PGSTEAL_ANON : STAT_PGSTEAL_FILE, freed);
+	sc->nr_reclaimed += freed;
+	return looked;
+}
+
+/* One batch of the type that can be spared; of the other one when this one has nothing. Files that are all on their
+ * way to the device are followed by a batch of anonymous memory: a pass over nothing but such pages
+ * would make the reclaimer wait for them. */
+static int evict(struct foliage_engine *e, struct lruvec *lv, struct scan_control *sc,
+		 struct pass *p)
+{
+	unsigned int type;
+	bool waits;
 	int looked;
 
 	lruvec_lock(e, lv);
 	fgw_pass_window(e, lv);
-	s.type = type_of_batch(e, lv, p);
-	s.main = p->stuck[s.type] == STUCK_P;
-	looked = isolate(e, lv, sc, &s, want);
-	if (!looked && type_evictable(!s.type, p->swappiness)) {
-		s.type = !s.type;
-		s.main = p->stuck[s.type] == STUCK_P;
-		looked = isolate(e, lv, sc, &s, want);
-	}
-	lruvec_unlock(e, lv, (uint32_t)looked);
-	if (set.nr)
-		freed = shrink_folio_list(e, sc, &set);
-	note_batch(p, s.type, !freed && (set.nr > s.fresh || s.unusable),
-		   sc->seen.io + sc->seen.writeback > io);
-	if (set.nr)
-		putback_folios(e, &set);
-	stat_add(e, lv, s.type == TYPE_ANON ? STAT_PGSTEAL_ANON : STAT_PGSTEAL_FILE, freed);
-	sc->nr_reclaimed += freed;
+	type = type_of_batch(e, lv, p);
+	lruvec_unlock(e, lv, 0);
+	looked = evict_type(e, lv, sc, p, type, &waits);
+	if ((!looked || (waits && type == TYPE_FILE)) && type_evictable(!type, p->swappiness))
+		looked += evict_type(e, lv, sc, p, !type, &waits);
 	return looked;
 }
 

@@ -517,6 +517,24 @@ static void written_back_goes_next(void **state)
 	world_free(w);
 }
 
+/* File is chosen, but all of it is on its way to the device: the pass goes on to anonymous memory, and
+ * nobody waits. */
+static void files_on_their_way_are_not_waited_for(void **state)
+{
+	struct world *w = fgw_world("fgw", 1);
+
+	(void)state;
+	world_add_range(w, 0, 1000, FOLIAGE_FOLIO_ANON | FOLIAGE_FOLIO_SWAPCACHE);
+	world_add_range(w, 1000, 1000, FOLIAGE_FOLIO_DIRTY);
+	for (foliage_folio i = 1000; i < 2000; i++)
+		foliage_folio_start_writeback(w->e, i);
+	assert_true(world_reclaim(w, 0, 10) >= 10);
+	assert_int_equal(w->nr_throttled, 0);
+	assert_true(counter_read(&world_lruvec(w, 0, 0)->stat[STAT_PGSTEAL_ANON]) >= 10);
+	world_check(w);
+	world_free(w);
+}
+
 static void cold_goes_next(void **state)
 {
 	struct world *w = full_world("fgw");
@@ -661,6 +679,7 @@ int main(void)
 		cmocka_unit_test(busy_probation_does_not_stop_reclaim),
 		cmocka_unit_test(without_io_anon_is_left_alone),
 		cmocka_unit_test(written_back_goes_next),
+		cmocka_unit_test(files_on_their_way_are_not_waited_for),
 		cmocka_unit_test(cold_goes_next),
 		cmocka_unit_test(large_folios_count_in_pages),
 		cmocka_unit_test(removal_keeps_pages_and_their_age),
